@@ -1,0 +1,84 @@
+//! What a worker asks of an engine: decide a claim within a budget.
+
+use crate::numbers::Numbers;
+use crate::table::{Namespace, Table};
+use grundy_games::claim::{Claim, ClaimError, Fact};
+use grundy_games::problem::Problem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How often, in nodes, an engine looks at its budget and its stop flag and reports progress: a few microseconds to a
+/// millisecond, depending on the game.
+pub const POLL_NODES: u64 = 256;
+
+/// The budget and the controls of one search, shared with the thread that keeps the lease alive.
+pub struct Limits<'a> {
+    /// Nodes (expansions) after which an undecided search stops.
+    pub nodes: u64,
+    /// Facts that cost at least this many nodes are reported with the outcome.
+    pub report_work_min: u64,
+    /// Set by another thread to end the search early.
+    pub stop: &'a AtomicBool,
+    /// Nodes searched so far, for heartbeats; the engine adds to it as it goes.
+    pub progress: &'a AtomicU64,
+}
+
+impl Limits<'_> {
+    /// Whether somebody asked the search to stop.
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What a search came to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Outcome {
+    /// Decided or still open.
+    pub verdict: Verdict,
+    /// Nodes (expansions) this search made.
+    pub nodes: u64,
+    /// Decided claims that cost at least [`Limits::report_work_min`] nodes, the claim itself not included; at most [`FACTS_MAX`].
+    pub facts: Vec<Fact>,
+}
+
+/// The most facts one outcome carries: a bounded message. The costliest are kept.
+pub const FACTS_MAX: usize = 256;
+
+/// Decided or open.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Verdict {
+    /// The claim's truth.
+    Decided(bool),
+    /// The budget ran out or the search was stopped.
+    Open {
+        /// The claim's numbers now.
+        numbers: Numbers,
+        /// The numbers of its children (`ClaimRules::expand`), as far as the engine knows them: decided, or open in the table.
+        children: Vec<(Claim, Numbers)>,
+    },
+}
+
+/// Decides claims of one problem's rules. One engine a thread; threads share the table.
+pub trait Engine: Send {
+    /// Searches a claim until it is decided, its budget is spent, or it is told to stop.
+    ///
+    /// # Errors
+    /// A malformed claim; never a panic.
+    fn decide(&mut self, claim: &Claim, limits: &Limits<'_>) -> Result<Outcome, ClaimError>;
+
+    /// Takes in a fact that was found elsewhere, so that the search need not find it again.
+    ///
+    /// # Errors
+    /// A malformed claim.
+    fn learn(&mut self, fact: &Fact) -> Result<(), ClaimError>;
+}
+
+/// The engine for a problem that is answered by claims; `None` for one that is counted.
+pub fn engine_for(problem: &Problem, namespace: Namespace, table: Arc<dyn Table>) -> Option<Box<dyn Engine>> {
+    match problem {
+        Problem::Cram(_) => Some(Box::new(crate::cram::CramEngine::new(namespace, table))),
+        Problem::Kalah(problem) => Some(Box::new(crate::kalah::KalahEngine::new(problem, namespace, table))),
+        Problem::Konane(problem) => Some(Box::new(crate::konane::KonaneEngine::new(problem, namespace, table))),
+        Problem::Peg(_) => None,
+    }
+}
