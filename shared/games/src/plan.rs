@@ -5,7 +5,7 @@
 //! in-process evaluation walk the same path.
 
 use crate::claim::{Claim, ClaimRules};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Read access to decided claims, inference included.
 pub trait Knowledge {

@@ -1,1 +1,37 @@
-//! x
+//! Tables and storage: the transposition table in memory, the position table on disk behind it, the coordinator's
+//! durable jobs, and a worker's spool of results.
+//!
+//! This is the only crate that compiles C++ (RocksDB), and one module of it opens databases. What enters it are keys,
+//! entries and typed records; no rules of a game, no clock, no network, and no decision about a job belongs here.
+//!
+//! | directory of | opened by | holds |
+//! | --- | --- | --- |
+//! | a coordinator | [`RocksJobs`] | jobs, claims, leases, finished parts, runs |
+//! | a worker | [`WorkerStorage`] | [`PositionTable`], [`Spool`] |
+
+pub mod budget;
+pub mod codec;
+mod door;
+pub mod entry;
+pub mod error;
+pub mod jobs;
+pub mod layout;
+mod marker;
+pub mod positions;
+pub mod ram;
+pub mod spool;
+pub mod statistics;
+pub mod tiered;
+pub mod worker;
+
+pub use budget::{StorageMemory, WorkerMemory, split_memory};
+pub use error::StorageError;
+pub use jobs::memory::MemoryJobs;
+pub use jobs::rocks::RocksJobs;
+pub use jobs::{Durability, JobStorage};
+pub use positions::{Contradiction, PositionTable};
+pub use ram::RamTable;
+pub use spool::Spool;
+pub use statistics::TableStatistics;
+pub use tiered::{TierOptions, TieredTable};
+pub use worker::WorkerStorage;

@@ -1,6 +1,9 @@
 //! The coordinator's durable storage: typed records, batches that are atomic, and the big runs of counting jobs.
 
+mod encoding;
+pub mod memory;
 pub mod record;
+pub mod rocks;
 
 use crate::error::StorageError;
 use record::{Epoch, JobId, Loaded, PartId, Write};

@@ -1,0 +1,422 @@
+//! One job: its record, and its claims or its count.
+
+use super::api::{Statistics, TaskSpec, Verdict};
+use super::counting::{Counting, CountingError};
+use super::graph::{Graph, GraphError, Hold, NodeId, Remembered};
+use super::options::Options;
+use grundy_games::claim::{Claim, ClaimRules, Fact};
+use grundy_games::plan::{Answer, Plan, Progress};
+use grundy_games::problem::{Approach, Problem};
+use grundy_search::evaluate::{Facts, Known};
+use grundy_tables::jobs::record::{ClaimRecord, JobId, JobRecord, JobStatus, PartId, PartRecord, Task, Write};
+use std::collections::BTreeMap;
+
+/// Why a job must stop.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JobError {
+    /// Contradicting facts, or a claim the rules refuse.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// A part that contradicts another, or an overflow.
+    #[error(transparent)]
+    Counting(#[from] CountingError),
+}
+
+/// A job.
+pub struct Job {
+    /// Its number.
+    pub id: JobId,
+    /// What is written down of it.
+    pub record: JobRecord,
+    /// What it works on.
+    pub work: Work,
+    /// Claims or parts that were decided when this coordinator started.
+    pub decided_before_start: u64,
+    /// Facts beside results.
+    pub facts_reported: u64,
+    /// Since when the running span is not yet in the record, and in nodes a second.
+    pub rate: super::rate::Rate,
+}
+
+/// How a job is worked on.
+pub enum Work {
+    /// By claims.
+    Claims(Claims),
+    /// By counting.
+    Counting(Counting),
+}
+
+/// A job that is answered by claims.
+pub struct Claims {
+    /// The question.
+    pub plan: Box<dyn Plan>,
+    /// The proof graph.
+    pub graph: Graph,
+    /// Facts to share, oldest first, with who found them.
+    pub shared: Vec<(Fact, String)>,
+    /// Leases in flight by the root they were chosen under.
+    pub in_flight: BTreeMap<NodeId, u32>,
+    answer: Option<Answer>,
+}
+
+impl Job {
+    /// A job from its record and what is known of its claims and parts.
+    ///
+    /// # Errors
+    /// In words: the problem is none, or what was stored contradicts itself.
+    pub fn new(
+        id: JobId,
+        record: JobRecord,
+        claims: Vec<(Claim, ClaimRecord)>,
+        parts: Vec<(PartId, PartRecord)>,
+        options: &Options,
+    ) -> Result<Self, String> {
+        let problem = Problem::from_fields(&record.fields).map_err(|error| error.to_string())?;
+        let decided_before_start;
+        let work = match problem.approach() {
+            Approach::Claims(plan) => {
+                let mut facts = Facts::default();
+                let mut remembered = BTreeMap::new();
+                let mut shared = Vec::new();
+                for (claim, record) in claims {
+                    match record.truth {
+                        Some(truth) => {
+                            facts.insert(plan.rules(), &claim, truth).map_err(|error| {
+                                format!("what was stored about {}: {error}", plan.rules().describe(&claim))
+                            })?;
+                            if !record.source.is_empty() {
+                                shared.push((Fact { claim, truth, work: record.work }, record.source));
+                            }
+                        }
+                        None => {
+                            let ClaimRecord { expanded, numbers, work, searches, .. } = record;
+                            remembered.insert(claim, Remembered { expanded, numbers, work, searches });
+                        }
+                    }
+                }
+                decided_before_start = facts.len() as u64;
+                let graph = Graph::new(facts, remembered);
+                Work::Claims(Claims { plan, graph, shared, in_flight: BTreeMap::new(), answer: None })
+            }
+            Approach::Counting(problem) => {
+                decided_before_start = parts.len() as u64;
+                Work::Counting(Counting::new(problem, parts, options.part_entries).map_err(|error| error.to_string())?)
+            }
+        };
+        Ok(Self { id, record, work, decided_before_start, facts_reported: 0, rate: Default::default() })
+    }
+
+    /// Whether it wants workers.
+    pub fn is_running(&self) -> bool {
+        self.record.status == JobStatus::Running
+    }
+
+    /// Asks the plan what it wants next, and writes down what the graph found out by itself. `Ok(true)` when the answer is known.
+    ///
+    /// # Errors
+    /// [`JobError`]: the job must stop.
+    pub fn advance(&mut self, writes: &mut Vec<Write>) -> Result<bool, JobError> {
+        match &mut self.work {
+            Work::Counting(counting) => Ok(counting.total().is_some()),
+            Work::Claims(claims) => {
+                let answered = claims.advance();
+                // Whatever came of it: what was decided on the way is true and worth keeping.
+                claims.write_decided(self.id, writes);
+                answered
+            }
+        }
+    }
+
+    /// What is known of the answer.
+    pub fn answer(&self) -> Answer {
+        match &self.work {
+            Work::Claims(claims) => match &claims.answer {
+                Some(answer) => answer.clone(),
+                None => claims.plan.partial(&claims.known()),
+            },
+            Work::Counting(counting) => Answer::Count { count: counting.total() },
+        }
+    }
+
+    /// A task that nobody has, for this worker.
+    pub fn choose(&self, worker: &str, options: &Options) -> Option<(Task, TaskSpec, Option<NodeId>)> {
+        match &self.work {
+            Work::Claims(claims) => {
+                let (id, root) = claims.graph.choose(&claims.in_flight, worker)?;
+                let node = claims.graph.node(id);
+                let budget_nodes = if claims.graph.is_unswept(id) {
+                    options.sweep_nodes
+                } else {
+                    let doublings = node.searches.min(20);
+                    (options.budget_nodes << doublings).min(options.budget_nodes_max)
+                };
+                let report_work_min = (budget_nodes / options.report_share).max(1);
+                let claim = node.claim.clone();
+                let spec = TaskSpec::Claim { claim: claim.clone(), budget_nodes, report_work_min };
+                Some((Task::Claim(claim), spec, root))
+            }
+            Work::Counting(counting) => {
+                let part = counting.choose()?;
+                let spec = counting.describe(part).ok()?.spec;
+                Some((Task::Part(part), TaskSpec::Part(spec), None))
+            }
+        }
+    }
+
+    /// Whether a task is wanted and nobody has it.
+    pub fn is_free(&self, task: &Task) -> bool {
+        match (&self.work, task) {
+            (Work::Claims(claims), Task::Claim(claim)) => claims.graph.find(claim).is_some_and(|id| {
+                let node = claims.graph.node(id);
+                node.is_active() && node.hold == Hold::Free
+            }),
+            (Work::Counting(counting), Task::Part(part)) => counting.is_free(*part),
+            _ => false,
+        }
+    }
+
+    /// Whether a task's result would still help.
+    pub fn is_wanted(&self, task: &Task) -> bool {
+        match (&self.work, task) {
+            (Work::Claims(claims), Task::Claim(claim)) => {
+                claims.graph.find(claim).is_some_and(|id| claims.graph.node(id).is_active())
+            }
+            (Work::Counting(counting), Task::Part(part)) => counting.is_wanted(*part),
+            _ => false,
+        }
+    }
+
+    /// Gives a task to somebody, or keeps it for somebody who may still have it.
+    pub fn hold(&mut self, task: &Task) {
+        match (&mut self.work, task) {
+            (Work::Claims(claims), Task::Claim(claim)) => claims.set_hold(claim, Hold::Held),
+            (Work::Counting(counting), Task::Part(part)) => counting.hold(*part),
+            _ => {}
+        }
+    }
+
+    /// Takes a task back.
+    pub fn free(&mut self, task: &Task) {
+        match (&mut self.work, task) {
+            (Work::Claims(claims), Task::Claim(claim)) => claims.set_hold(claim, Hold::Free),
+            (Work::Counting(counting), Task::Part(part)) => counting.free(*part),
+            _ => {}
+        }
+    }
+
+    /// Takes a task back from somebody who was lost with it. Returns the number of losses when it is set aside now.
+    pub fn lost(&mut self, task: &Task, losses_max: u32) -> Option<u32> {
+        self.record.leases_lost += 1;
+        match (&mut self.work, task) {
+            (Work::Claims(claims), Task::Claim(claim)) => claims.lost(claim, losses_max),
+            (Work::Counting(counting), Task::Part(part)) => counting.lost(*part, losses_max),
+            _ => None,
+        }
+    }
+
+    /// The task in words, for logs.
+    pub fn describe(&self, task: &Task) -> String {
+        match (&self.work, task) {
+            (Work::Claims(claims), Task::Claim(claim)) => claims.plan.rules().describe(claim),
+            (_, Task::Part(part)) => format!("stage {} part {}", part.stage, part.part),
+            (_, Task::Claim(claim)) => format!("{claim:?}"),
+        }
+    }
+
+    /// The job's numbers, leases and workers left for the caller to fill in.
+    pub fn statistics(&self) -> Statistics {
+        let mut statistics = Statistics {
+            decided_before_start: self.decided_before_start,
+            nodes: self.record.nodes,
+            leases_granted: self.record.leases,
+            leases_lost: self.record.leases_lost,
+            results: self.record.results,
+            facts: self.facts_reported,
+            active_ms: self.record.active_ms,
+            ..Statistics::default()
+        };
+        match &self.work {
+            Work::Claims(claims) => {
+                let (decided, active) = claims.graph.counts();
+                statistics.decided = decided;
+                statistics.total = decided + active;
+                statistics.parked = claims.graph.parked();
+                statistics.phase = if claims.graph.sweeping() { "sweep" } else { "best-first" }.to_owned();
+                if let Some(&root) = claims.graph.roots().first() {
+                    statistics.root = Some(claims.graph.node(root).numbers);
+                    // As if the root's children cost alike: the only basis there is before they are done.
+                    let (decided, all) = claims.graph.children_counts(root);
+                    let left = all - decided;
+                    statistics.remaining_ms = (decided > 0).then(|| self.record.active_ms.saturating_mul(left) / decided);
+                }
+            }
+            Work::Counting(counting) => {
+                let (stage, last) = counting.stage();
+                (statistics.decided, statistics.total) = counting.counts();
+                statistics.parked = counting.parked();
+                statistics.phase = format!("counting stage {} of {}", stage + 1, last + 1);
+                statistics.levels = counting.level_sizes();
+            }
+        }
+        if !self.is_running() {
+            statistics.remaining_ms = None;
+            statistics.phase = match self.record.status {
+                JobStatus::Running | JobStatus::Solved => "done",
+                JobStatus::Cancelled => "cancelled",
+                JobStatus::Failed(_) => "failed",
+            }
+            .to_owned();
+        }
+        statistics
+    }
+}
+
+impl Claims {
+    /// The facts, read under the plan's rules.
+    pub fn known(&self) -> Known<'_> {
+        Known { rules: self.plan.rules(), facts: self.graph.facts() }
+    }
+
+    /// The rules of the claims.
+    pub fn rules(&self) -> &dyn ClaimRules {
+        self.plan.rules()
+    }
+
+    fn advance(&mut self) -> Result<bool, JobError> {
+        // Making a claim wanted may decide it at once, so that the plan wants another.
+        while self.answer.is_none() {
+            match self.plan.next(&self.known()) {
+                Progress::Answered(answer) => self.answer = Some(answer),
+                Progress::Ask(wanted) => {
+                    self.graph.want(self.plan.rules(), &wanted)?;
+                    if wanted.iter().all(|claim| self.graph.facts().truth(self.plan.rules(), claim).is_none()) {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        self.graph.want(self.plan.rules(), &[])?;
+        Ok(true)
+    }
+
+    fn set_hold(&mut self, claim: &Claim, hold: Hold) {
+        if let Some(id) = self.graph.find(claim) {
+            self.graph.hold(id, hold);
+        }
+    }
+
+    fn lost(&mut self, claim: &Claim, losses_max: u32) -> Option<u32> {
+        let id = self.graph.find(claim)?;
+        let losses = self.graph.count_loss(id);
+        let node = self.graph.node(id);
+        let park = losses >= losses_max && node.is_active() && !node.expanded;
+        self.graph.hold(id, if park { Hold::Parked } else { Hold::Free });
+        park.then_some(losses)
+    }
+
+    /// A fact that a worker reported beside its result. Kept and shared when new.
+    ///
+    /// # Errors
+    /// [`GraphError`].
+    pub fn learn(&mut self, fact: &Fact, worker: &str) -> Result<bool, GraphError> {
+        let new = self.graph.decide(self.plan.rules(), &fact.claim, fact.truth)?;
+        if new {
+            self.shared.push((fact.clone(), worker.to_owned()));
+        }
+        Ok(new)
+    }
+
+    /// A result of a claim that was leased now or earlier. Returns whether it told anything new.
+    ///
+    /// # Errors
+    /// [`GraphError`].
+    pub fn take_in(
+        &mut self,
+        claim: &Claim,
+        verdict: &Verdict,
+        nodes: u64,
+        worker: &str,
+        current: bool,
+        options: &Options,
+    ) -> Result<TakenIn, GraphError> {
+        let rules = self.plan.rules();
+        match verdict {
+            Verdict::Decided(truth) => {
+                if let Some(id) = self.graph.find(claim) {
+                    self.graph.add_work(id, nodes, worker);
+                }
+                let fact = Fact { claim: claim.clone(), truth: *truth, work: nodes };
+                let new = self.graph.decide(rules, claim, *truth)?;
+                if new {
+                    self.shared.push((fact, worker.to_owned()));
+                }
+                Ok(TakenIn { new, split: None })
+            }
+            Verdict::Open { numbers, children } => {
+                let Some(id) = self.graph.find(claim).filter(|_| current) else {
+                    return Ok(TakenIn { new: false, split: None });
+                };
+                self.graph.add_work(id, nodes, worker);
+                self.graph.searched(rules, id, *numbers)?;
+                let mut decided = Vec::new();
+                for (child, numbers) in children {
+                    if let Some(truth) = numbers.truth() {
+                        decided.push((child, truth));
+                    }
+                }
+                let node = self.graph.node(id);
+                let mut split = None;
+                if node.is_active() && !node.expanded && node.work >= options.split_nodes {
+                    let count = self.graph.expand(rules, id, children)?;
+                    split = (count > 0).then_some(count);
+                    // The children that the search decided are facts; only now are they of use to the graph.
+                    for (child, truth) in decided {
+                        self.graph.decide(rules, child, truth)?;
+                    }
+                }
+                Ok(TakenIn { new: true, split })
+            }
+        }
+    }
+
+    /// The record of a node or a fact as it stands.
+    pub fn record_of(&self, claim: &Claim, work: u64, source: &str) -> ClaimRecord {
+        let truth = self.graph.facts().truth(self.plan.rules(), claim);
+        match self.graph.find(claim).map(|id| self.graph.node(id)) {
+            Some(node) => ClaimRecord {
+                truth,
+                expanded: node.expanded,
+                numbers: node.numbers,
+                work: node.work.max(work),
+                searches: node.searches,
+                source: source.to_owned(),
+            },
+            None => ClaimRecord {
+                truth,
+                expanded: false,
+                numbers: truth.map_or(grundy_search::numbers::Numbers::UNKNOWN, grundy_search::numbers::Numbers::decided),
+                work,
+                searches: 0,
+                source: source.to_owned(),
+            },
+        }
+    }
+
+    /// Writes down nodes that became decided. Those that a worker decided are written again with its name by the caller.
+    fn write_decided(&mut self, job: JobId, writes: &mut Vec<Write>) {
+        for id in self.graph.take_decided() {
+            let claim = self.graph.node(id).claim.clone();
+            let record = self.record_of(&claim, 0, "");
+            writes.push(Write::Claim(job, claim, record));
+        }
+    }
+}
+
+/// What a result came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TakenIn {
+    /// Whether it told anything new.
+    pub new: bool,
+    /// The number of children, when the leaf was split.
+    pub split: Option<u32>,
+}

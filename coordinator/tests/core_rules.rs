@@ -1,0 +1,334 @@
+//! The core's rules about leases and jobs, one test each, told as short histories.
+
+use grundy::core::{
+    Acceptance, Action, Assignment, ClaimResult, Core, CoreError, Event, LeaseProgress, Millis, Occurrence, Options,
+    Reply, Session, TaskSpec, Token, Verdict,
+};
+use grundy_games::claim::{Claim, Fact};
+use grundy_games::problem::Fields;
+use grundy_search::numbers::Numbers;
+use grundy_tables::MemoryJobs;
+use grundy_tables::jobs::JobStorage;
+use grundy_tables::jobs::record::{JobId, JobStatus, Task};
+
+/// A core with its storage, driven by hand.
+struct Hand {
+    core: Core,
+    storage: MemoryJobs,
+    now: u64,
+    token: u64,
+    log: Vec<Occurrence>,
+}
+
+impl Hand {
+    fn new() -> Self {
+        let storage = MemoryJobs::new();
+        let core = Core::new(storage.epoch(), Options::default(), storage.load().expect("empty"), Millis(0));
+        Self { core: core.expect("empty storage is no contradiction"), storage, now: 0, token: 0, log: Vec::new() }
+    }
+
+    /// Dies without warning and comes back with what was durable.
+    fn restart(&mut self) {
+        self.storage.crash(self.storage.unsynced());
+        let epoch = self.storage.reopen();
+        let loaded = self.storage.load().expect("what was written can be read");
+        self.core = Core::new(epoch, Options::default(), loaded, Millis(self.now)).expect("and makes sense");
+    }
+
+    fn step(&mut self, event: Event) -> Vec<(Token, Reply)> {
+        let mut replies = Vec::new();
+        for action in self.core.step(Millis(self.now), event) {
+            match action {
+                Action::Commit(writes, durability) => {
+                    self.storage.commit(&writes, durability).expect("memory is not full");
+                }
+                Action::Reply(token, reply) => replies.push((token, reply)),
+                Action::Log(occurrence) => self.log.push(occurrence),
+            }
+        }
+        self.core.check_invariants().expect("invariants hold between steps");
+        replies
+    }
+
+    /// Asks, and takes the reply that comes at once.
+    fn ask(&mut self, event: impl FnOnce(Token) -> Event) -> Reply {
+        self.token += 1;
+        let token = Token(self.token);
+        let replies = self.step(event(token));
+        let own = replies.into_iter().find(|(to, _)| *to == token);
+        own.unwrap_or_else(|| panic!("no reply at once")).1
+    }
+
+    fn wait(&mut self, ms: u64) {
+        self.now += ms;
+        self.step(Event::Tick);
+    }
+
+    fn submit(&mut self, game: &str, position: &str) -> JobId {
+        let fields = Fields {
+            game: game.to_owned(),
+            rules: String::new(),
+            position: position.to_owned(),
+            question: String::new(),
+        };
+        match self.ask(|token| Event::Submit { token, fields, unix_ms: 7 }) {
+            Reply::Submitted { job, .. } => job,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn register(&mut self, worker: &str, incarnation: u64) -> Session {
+        let name = worker.to_owned();
+        match self.ask(|token| Event::Register { token, worker: name, incarnation, threads: 1 }) {
+            Reply::Registered { epoch, .. } => Session { epoch, worker: worker.to_owned(), incarnation },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn lease(&mut self, session: &Session) -> Result<Assignment, Reply> {
+        let session = session.clone();
+        match self.ask(|token| Event::Lease { token, session, wait_ms: 0, cursors: Vec::new() }) {
+            Reply::Leased(assignment) => Ok(*assignment),
+            other => Err(other),
+        }
+    }
+
+    fn heartbeat(&mut self, session: &Session, assignments: &[&Assignment]) -> Reply {
+        let session = session.clone();
+        let leases = assignments.iter().map(|assignment| LeaseProgress {
+            lease: assignment.lease,
+            job: assignment.job,
+            task: Task::Claim(claim(assignment)),
+            nodes: 10,
+        });
+        let leases = leases.collect();
+        self.ask(|token| Event::Heartbeat { token, session, leases, cursors: Vec::new() })
+    }
+
+    fn complete(&mut self, session: &Session, assignment: &Assignment, verdict: Verdict, facts: Vec<Fact>) -> Reply {
+        let (session, lease, job) = (session.clone(), assignment.lease, assignment.job);
+        let result = ClaimResult { claim: claim(assignment), verdict, nodes: 100, facts };
+        self.ask(|token| Event::Complete { token, session, lease, job, result })
+    }
+
+    fn status(&mut self, job: JobId) -> JobStatus {
+        match self.ask(|token| Event::View { token, job: Some(job) }) {
+            Reply::View { jobs, .. } => jobs[0].status.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn claim(assignment: &Assignment) -> Claim {
+    match &assignment.task {
+        TaskSpec::Claim { claim, .. } => claim.clone(),
+        TaskSpec::Part(_) => panic!("a claim was expected"),
+    }
+}
+
+const OPEN: Verdict = Verdict::Open { numbers: Numbers { proof: 3, disproof: 4 }, children: Vec::new() };
+
+#[test]
+fn a_lease_lapses_without_heartbeats_and_is_given_to_another() {
+    let mut hand = Hand::new();
+    hand.submit("cram", "3x4");
+    let (a, b) = (hand.register("a", 1), hand.register("b", 1));
+    let lost = hand.lease(&a).expect("there is work");
+    hand.wait(9_999);
+    let Reply::Heartbeat { lapsed, .. } = hand.heartbeat(&a, &[&lost]) else { panic!("no heartbeat") };
+    assert_eq!(lapsed, [], "a heartbeat in time renews");
+    hand.wait(10_000);
+    let mut again = Vec::new();
+    while let Ok(assignment) = hand.lease(&b) {
+        again.push(claim(&assignment));
+    }
+    assert!(again.contains(&claim(&lost)), "the lapsed leaf is handed out again");
+    let Reply::Heartbeat { lapsed, .. } = hand.heartbeat(&a, &[&lost]) else { panic!("no heartbeat") };
+    assert_eq!(lapsed, [lost.lease], "and its first worker is told");
+}
+
+#[test]
+fn an_expired_lease_comes_back_while_nobody_else_has_its_leaf() {
+    let mut hand = Hand::new();
+    hand.submit("cram", "3x4");
+    let a = hand.register("a", 1);
+    let slow = hand.lease(&a).expect("there is work");
+    hand.wait(60_000);
+    let Reply::Heartbeat { lapsed, adopted, .. } = hand.heartbeat(&a, &[&slow]) else { panic!("no heartbeat") };
+    assert_eq!((lapsed, adopted), (vec![], vec![slow.lease]));
+}
+
+#[test]
+fn a_new_run_of_a_worker_frees_the_leases_of_the_old_and_the_old_is_told() {
+    let mut hand = Hand::new();
+    hand.submit("cram", "3x4");
+    let old = hand.register("a", 1);
+    let lease = hand.lease(&old).expect("there is work");
+    let new = hand.register("a", 2);
+    let mut claims = Vec::new();
+    while let Ok(assignment) = hand.lease(&new) {
+        claims.push(claim(&assignment));
+    }
+    assert!(claims.contains(&claim(&lease)), "at once, not after the lease's time");
+    let refused = hand.lease(&old).expect_err("the old run is superseded");
+    assert!(matches!(refused, Reply::Error(CoreError::Superseded { .. })), "{refused:?}");
+}
+
+#[test]
+fn after_a_restart_a_lease_is_kept_for_its_worker_and_taken_over() {
+    let mut hand = Hand::new();
+    hand.submit("cram", "3x4");
+    let a = hand.register("a", 1);
+    let running = hand.lease(&a).expect("there is work");
+    hand.restart();
+    let refused = hand.lease(&a).expect_err("another epoch");
+    assert!(matches!(refused, Reply::Error(CoreError::Register { .. })), "{refused:?}");
+    let b = hand.register("b", 1);
+    let mut others = Vec::new();
+    while let Ok(assignment) = hand.lease(&b) {
+        others.push(claim(&assignment));
+    }
+    assert!(!others.is_empty() && !others.contains(&claim(&running)), "kept for a during the grace period");
+    let a = hand.register("a", 1);
+    let Reply::Heartbeat { adopted, .. } = hand.heartbeat(&a, &[&running]) else { panic!("no heartbeat") };
+    assert_eq!(adopted, [running.lease]);
+    let accepted = hand.complete(&a, &running, OPEN, Vec::new());
+    assert_eq!(accepted, Reply::Completed(Acceptance::Accepted), "an open result counts for its lease");
+}
+
+#[test]
+fn after_a_restart_and_the_grace_period_the_leaf_is_anybodys() {
+    let mut hand = Hand::new();
+    hand.submit("cram", "3x4");
+    let a = hand.register("a", 1);
+    let gone = hand.lease(&a).expect("there is work");
+    hand.restart();
+    hand.wait(5_000);
+    let b = hand.register("b", 1);
+    let mut claims = Vec::new();
+    while let Ok(assignment) = hand.lease(&b) {
+        claims.push(claim(&assignment));
+    }
+    assert!(claims.contains(&claim(&gone)));
+}
+
+#[test]
+fn a_decided_claim_of_another_epoch_is_a_fact_and_is_not_handed_out_again() {
+    let mut hand = Hand::new();
+    let job = hand.submit("konane", "..xo|oxox|xoxo|oxox x");
+    let a = hand.register("a", 1);
+    let old = hand.lease(&a).expect("there is work");
+    hand.restart();
+    hand.wait(60_000);
+    // The start is lost for black, so after any black move white, the mover, wins.
+    let accepted = hand.complete(&a, &old, Verdict::Decided(true), Vec::new());
+    assert_eq!(accepted, Reply::Completed(Acceptance::Accepted));
+    let again = hand.complete(&a, &old, Verdict::Decided(true), Vec::new());
+    assert!(matches!(again, Reply::Completed(Acceptance::Known | Acceptance::JobEnded)), "{again:?}");
+    hand.restart();
+    let b = hand.register("b", 1);
+    while let Ok(assignment) = hand.lease(&b) {
+        assert_ne!(claim(&assignment), claim(&old));
+    }
+    assert_ne!(hand.status(job), JobStatus::Cancelled);
+}
+
+#[test]
+fn contradicting_facts_stop_the_job_and_show_both() {
+    let mut hand = Hand::new();
+    let job = hand.submit("cram", "3x5");
+    let (a, b) = (hand.register("a", 1), hand.register("b", 1));
+    let (first, second) = (hand.lease(&a).expect("work"), hand.lease(&b).expect("work"));
+    hand.complete(&a, &first, Verdict::Decided(true), Vec::new());
+    let opposite = Fact { claim: claim(&first), truth: false, work: 9 };
+    hand.complete(&b, &second, OPEN, vec![opposite]);
+    let JobStatus::Failed(reason) = hand.status(job) else { panic!("the job must stop") };
+    assert!(reason.contains("contradict") && reason.contains("'b'"), "{reason}");
+    assert!(reason.contains("true") && reason.contains("false"), "both sides: {reason}");
+    hand.restart();
+    assert!(matches!(hand.status(job), JobStatus::Failed(_)), "and it stays stopped");
+}
+
+#[test]
+fn a_leaf_that_kills_its_workers_is_parked_and_reported() {
+    let mut hand = Hand::new();
+    let job = hand.submit("cram", "3x4");
+    let first = {
+        let session = hand.register("a", 1);
+        claim(&hand.lease(&session).expect("work"))
+    };
+    let mut runs = 1;
+    while hand.log.iter().all(|occurrence| !matches!(occurrence, Occurrence::Parked { .. })) {
+        runs += 1;
+        assert!(runs < 20, "never parked");
+        let session = hand.register("a", runs);
+        while hand.lease(&session).is_ok_and(|assignment| claim(&assignment) != first) {}
+    }
+    let session = hand.register("a", 100);
+    while let Ok(assignment) = hand.lease(&session) {
+        assert_ne!(claim(&assignment), first, "set aside");
+    }
+    let Reply::View { jobs, .. } = hand.ask(|token| Event::View { token, job: Some(job) }) else { panic!("no view") };
+    assert!(jobs[0].statistics.parked >= 1, "{:?}", jobs[0].statistics);
+}
+
+#[test]
+fn a_cancelled_job_frees_its_workers_and_goes_on_when_submitted_again() {
+    let mut hand = Hand::new();
+    let job = hand.submit("cram", "3x4");
+    let a = hand.register("a", 1);
+    let lease = hand.lease(&a).expect("work");
+    hand.ask(|token| Event::Cancel { token, job });
+    assert_eq!(hand.status(job), JobStatus::Cancelled);
+    let Reply::Heartbeat { lapsed, .. } = hand.heartbeat(&a, &[&lease]) else { panic!("no heartbeat") };
+    assert_eq!(lapsed, [lease.lease]);
+    assert!(hand.lease(&a).is_err(), "nothing to do");
+    assert_eq!(hand.submit("cram", "....|....|...."), job, "the same problem in other words is the same job");
+    assert_eq!(hand.status(job), JobStatus::Running);
+    assert!(hand.lease(&a).is_ok());
+}
+
+#[test]
+fn draining_hands_out_nothing_and_is_over_when_the_last_lease_is_in() {
+    let mut hand = Hand::new();
+    hand.submit("cram", "3x4");
+    let a = hand.register("a", 1);
+    let lease = hand.lease(&a).expect("work");
+    hand.ask(|token| Event::Drain { token });
+    assert!(!hand.core.drained());
+    assert_eq!(hand.lease(&a).expect_err("draining"), Reply::Drained);
+    hand.complete(&a, &lease, OPEN, Vec::new());
+    assert!(hand.core.drained());
+}
+
+#[test]
+fn what_no_rules_allow_is_refused_and_changes_nothing() {
+    let mut hand = Hand::new();
+    let job = hand.submit("cram", "3x4");
+    let a = hand.register("a", 1);
+    let lease = hand.lease(&a).expect("work");
+    let nonsense = Claim { parameter: -3, ..claim(&lease) };
+    let facts = vec![Fact { claim: nonsense, truth: true, work: 1 }];
+    let refused = hand.complete(&a, &lease, Verdict::Decided(true), facts);
+    assert!(matches!(refused, Reply::Error(CoreError::Malformed(_))), "{refused:?}");
+    let decided = Verdict::Open { numbers: Numbers::decided(true), children: Vec::new() };
+    let refused = hand.complete(&a, &lease, decided, Vec::new());
+    assert!(matches!(refused, Reply::Error(CoreError::Malformed(_))), "{refused:?}");
+    assert_eq!(hand.status(job), JobStatus::Running);
+    let unknown = hand.ask(|token| Event::Cancel { token, job: JobId(99) });
+    assert_eq!(unknown, Reply::Error(CoreError::NoSuchJob(JobId(99))));
+}
+
+#[test]
+fn idle_workers_get_a_share_of_the_only_leaf_left() {
+    let mut hand = Hand::new();
+    hand.submit("cram", "3x4");
+    let (a, b) = (hand.register("a", 1), hand.register("b", 1));
+    let mut held = Vec::new();
+    while let Ok(assignment) = hand.lease(&a) {
+        held.push(assignment);
+    }
+    assert!(hand.lease(&b).is_err(), "all leaves are taken");
+    hand.wait(1_000);
+    assert!(hand.lease(&b).is_ok(), "one is split after a while");
+}

@@ -1,0 +1,278 @@
+//! The steps of a count: expansion of a level, its parts, and how the last levels give the answer.
+
+use super::accumulate::Accumulator;
+use super::error::CountError;
+use crate::engine::{Limits, POLL_NODES};
+use grundy_games::peg::{Finish, Images, JumpTable, Orbits, Problem};
+use std::sync::atomic::Ordering;
+
+/// One orbit of boards of a level.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub struct Entry {
+    /// The canonical board of the orbit; never 0, since a jump needs a peg that stays.
+    pub board: u64,
+    /// The number of jump sequences from the start to any board of the orbit; never 0. Each board of the orbit has an equal
+    /// share, because the symmetries leave the start as it is.
+    pub ways: u128,
+}
+
+/// How many levels a count needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Method {
+    /// Down to a single peg.
+    Full,
+    /// To the middle. The finish is the complement of the start, so playing backwards is playing forwards on complements:
+    /// as many sequences lead from a board to the finish as from the start to the board's complement.
+    Half,
+}
+
+/// The size of a level, or of a part of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub struct LevelSize {
+    /// Boards up to the problem's symmetries.
+    pub orbits: u64,
+    /// Boards.
+    pub boards: u64,
+}
+
+/// Counts the solutions of one problem, step by step. Immutable, so threads share it.
+#[derive(Clone, Debug)]
+pub struct Counter {
+    start: u64,
+    finish: Finish,
+    method: Method,
+    levels: u32,
+    /// All holes.
+    holes: u64,
+    orbits: Orbits,
+    jumps: JumpTable,
+    /// For each jump the images of the three holes it changes.
+    changes: Vec<Images>,
+    /// Whether the position class of the start leaves any hope.
+    class_allows: bool,
+}
+
+impl Counter {
+    /// A counter with the cheapest method that answers the problem.
+    pub fn new(problem: &Problem) -> Self {
+        let full = Self::full(problem);
+        if !problem.is_complement() {
+            return full;
+        }
+        // From all holes but one to one peg in n holes takes n - 2 jumps, and the boards in the middle have done half of them,
+        // rounded up. With a single hole the start would have no peg, and with two there is nothing to jump over.
+        let levels = full.holes.count_ones().saturating_sub(2).div_ceil(2);
+        Self {
+            method: Method::Half,
+            levels,
+            ..full
+        }
+    }
+
+    /// A counter that goes through every level down to the last peg, whatever the problem.
+    pub fn full(problem: &Problem) -> Self {
+        let (geometry, orbits) = (problem.geometry(), problem.orbits());
+        Self {
+            start: problem.start(),
+            finish: problem.finish(),
+            method: Method::Full,
+            levels: problem.start().count_ones().saturating_sub(1),
+            holes: geometry.full(),
+            jumps: JumpTable::new(geometry),
+            changes: geometry
+                .jumps()
+                .iter()
+                .map(|jump| orbits.images(jump.changes()))
+                .collect(),
+            orbits,
+            class_allows: problem.class_allows(),
+        }
+    }
+
+    /// The method that [`Counter::new`] chose.
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// How many times a level must be expanded: the last level has this number, the first is level 0.
+    pub fn levels(&self) -> u32 {
+        self.levels
+    }
+
+    /// Under [`Method::Half`], the level whose parts [`Counter::join`] needs beside the last level: the last itself or the one
+    /// before it. `None` under [`Method::Full`].
+    pub fn near_level(&self) -> Option<u32> {
+        match self.method {
+            Method::Full => None,
+            Method::Half => Some(self.holes.count_ones().saturating_sub(2) / 2),
+        }
+    }
+
+    /// Level 0: the start. Empty when the position class rules every solution out, so that all levels stay empty.
+    pub fn first(&self) -> Vec<Entry> {
+        if self.class_allows {
+            vec![Entry {
+                board: self.start,
+                ways: 1,
+            }]
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The part, below `parts`, that a board belongs to. 0 parts count as 1.
+    ///
+    /// Boards of one orbit and their complements share a part, so part `i` of one level joins part `i` of another. With `m` the
+    /// lesser of the canonical board and the complement's canonical board, the part is `mix(m) * parts / 2^64` rounded down,
+    /// where `mix` is the finaliser of SplitMix64 (Steele, Lea, Flood 2014). This never changes: parts are on disks.
+    pub fn partition(&self, board: u64, parts: u32) -> u32 {
+        self.part(&self.orbits.images(board), parts)
+    }
+
+    fn part(&self, images: &Images, parts: u32) -> u32 {
+        let least = images.least().min(self.holes ^ images.greatest());
+        ((u128::from(mix(least)) * u128::from(parts.max(1))) >> 64) as u32
+    }
+
+    /// What these entries of one level contribute to each part of the next: sorted runs, one for each of `parts_next` parts.
+    ///
+    /// Reads `limits.stop` and adds to `limits.progress` every few hundred boards; the other limits do not apply. Memory is that
+    /// of the result, about twice, and a few megabytes.
+    ///
+    /// # Errors
+    /// [`CountError::BoardOverflow`], [`CountError::Stopped`].
+    pub fn expand(
+        &self,
+        entries: &[Entry],
+        parts_next: u32,
+        limits: &Limits<'_>,
+    ) -> Result<Vec<Vec<Entry>>, CountError> {
+        let mut next = Accumulator::new(entries.len());
+        for chunk in entries.chunks(POLL_NODES as usize) {
+            if limits.stopped() {
+                return Err(CountError::Stopped);
+            }
+            for entry in chunk {
+                self.expand_board(entry, &mut next)?;
+            }
+            limits.progress.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+        }
+        let mut runs = vec![Vec::new(); parts_next.max(1) as usize];
+        let alone = runs.len() == 1;
+        next.drain(|entry| {
+            let part = if alone {
+                0
+            } else {
+                self.partition(entry.board, parts_next)
+            };
+            runs[part as usize].push(entry);
+        })?;
+        for run in &mut runs {
+            run.sort_unstable_by_key(|entry| entry.board);
+        }
+        Ok(runs)
+    }
+
+    /// Adds the orbit's sequences to the orbit behind each jump of its canonical board.
+    ///
+    /// No division by orbit sizes is needed. A symmetry takes the jumps of one board of the orbit to those of another, so every
+    /// board has equally many jumps into a given orbit behind. The sequences to that orbit through this one are the sum over
+    /// boards of (sequences to the board) x (its jumps into the orbit): the second factor is that of the canonical board, and the
+    /// first sums to `ways`.
+    #[inline]
+    fn expand_board(&self, entry: &Entry, next: &mut Accumulator) -> Result<(), CountError> {
+        let images = self.orbits.images(entry.board);
+        for (jumps, mut set) in self.changes.chunks(64).zip(self.jumps.legal(entry.board)) {
+            while set != 0 {
+                let jump = set.trailing_zeros() as usize;
+                set &= set - 1;
+                next.add(images.changed(&jumps[jump]).least(), entry.ways)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The answer under [`Method::Full`], from the last level; from a part of it, that part's share, to be added up.
+    ///
+    /// # Errors
+    /// [`CountError::TotalOverflow`].
+    pub fn total(&self, last: &[Entry]) -> Result<u128, CountError> {
+        let finished = |entry: &&Entry| match self.finish {
+            // The symmetries leave the finish as it is: it is an orbit of its own.
+            Finish::Hole(hole) => entry.board == hole.board(),
+            Finish::Any => entry.board.count_ones() == 1,
+        };
+        last.iter()
+            .filter(finished)
+            .try_fold(0u128, |total, entry| total.checked_add(entry.ways))
+            .ok_or(CountError::TotalOverflow)
+    }
+
+    /// The answer under [`Method::Half`], from level [`near_level`](Self::near_level) and the last level; from part `i` of both,
+    /// cut into equally many parts, that part's share, to be added up. Both must be sorted.
+    ///
+    /// Every solution passes one board `d` of the near level, so the answer is the sum over boards of (sequences to `d`) x
+    /// (sequences from `d` to the finish), the latter being those to the complement of `d`, which lies in the far level. Over an
+    /// orbit the first factor sums to the entry's `ways`; the second is the complement's entry divided by its orbit.
+    ///
+    /// # Errors
+    /// [`CountError::TotalOverflow`]; [`CountError::Uneven`] for entries that no expansion made.
+    pub fn join(&self, near: &[Entry], far: &[Entry]) -> Result<u128, CountError> {
+        let mut wanted: Vec<(u64, usize)> = near
+            .iter()
+            .enumerate()
+            .map(|(index, entry)| (self.holes ^ self.orbits.images(entry.board).greatest(), index))
+            .collect();
+        wanted.sort_unstable();
+        let mut total = 0u128;
+        let mut far = far.iter().peekable();
+        for (complement, index) in wanted {
+            while far.next_if(|entry| entry.board < complement).is_some() {}
+            let Some(entry) = far.next_if(|entry| entry.board == complement) else {
+                continue;
+            };
+            let orbit = self.orbits.images(complement).orbit();
+            if !entry.ways.is_multiple_of(u128::from(orbit)) {
+                return Err(CountError::Uneven {
+                    board: entry.board,
+                    ways: entry.ways,
+                    orbit,
+                });
+            }
+            total = near[index]
+                .ways
+                .checked_mul(entry.ways / u128::from(orbit))
+                .and_then(|product| total.checked_add(product))
+                .ok_or(CountError::TotalOverflow)?;
+        }
+        Ok(total)
+    }
+
+    /// How many boards these entries stand for.
+    pub fn level_size(&self, entries: &[Entry]) -> LevelSize {
+        entries
+            .iter()
+            .fold(LevelSize::default(), |size, entry| LevelSize {
+                orbits: size.orbits + 1,
+                boards: size.boards + u64::from(self.orbits.images(entry.board).orbit()),
+            })
+    }
+
+    /// All holes.
+    pub(super) fn holes(&self) -> u64 {
+        self.holes
+    }
+
+    /// The board that stands for the board's orbit.
+    pub fn canonical(&self, board: u64) -> u64 {
+        self.orbits.canonical(board)
+    }
+}
+
+/// SplitMix64's finaliser: a bijection that spreads boards that differ in few holes.
+fn mix(board: u64) -> u64 {
+    let mut z = board;
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}

@@ -1,0 +1,423 @@
+//! Kalah's engine and plan against published values and a naive oracle.
+//!
+//! `GRUNDY_LONG_TESTS=1` adds the published games that take minutes.
+
+#[path = "oracle/kalah.rs"]
+mod oracle;
+mod support;
+
+use grundy_games::claim::{Claim, ClaimRules, Expansion};
+use grundy_games::kalah::{
+    KalahClaims, KalahPlan, MoveTable, Position, Problem, Rules, parse_opening, replay,
+};
+use grundy_games::plan::{Answer, OpeningAnswer, Plan, Progress};
+use grundy_search::engine::{Engine, Limits, Verdict};
+use grundy_search::evaluate::{Facts, Known};
+use grundy_search::kalah::KalahEngine;
+use grundy_search::table::{Namespace, Table};
+use oracle::Bins;
+use proptest::prelude::*;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use support::{MapTable, NoTable};
+
+/// Published games with more seeds than this are for the long tests.
+const SHORT_SEEDS_MAX: u32 = 26;
+
+/// And with more than this for a cluster.
+const LONG_SEEDS_MAX: u32 = 36;
+
+fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
+    text.lines()
+        .filter(|line| !line.starts_with('#') && !line.starts_with("board"))
+        .map(|line| line.split('\t').collect())
+}
+
+fn problem(rules: &str, position: &str, question: &str) -> Problem {
+    Problem::from_text(rules, position, question)
+        .unwrap_or_else(|error| panic!("{position} {question}: {error}"))
+}
+
+fn engine(problem: &Problem) -> KalahEngine {
+    KalahEngine::new(problem, Namespace(3), Arc::new(MapTable::default()))
+}
+
+fn answer(problem: &Problem) -> Answer {
+    support::answer(&KalahPlan::new(problem), &mut engine(problem))
+        .expect("no budget, no malformed claims")
+        .0
+}
+
+fn openings_of(answer: Answer) -> (Option<i16>, Vec<OpeningAnswer>) {
+    match answer {
+        Answer::Openings { value, openings } => (value, openings),
+        other => panic!("expected openings, got {other:?}"),
+    }
+}
+
+/// The final difference to the first player after an opening and its continuation, which has to end the game.
+fn replayed(problem: &Problem, opening: &OpeningAnswer) -> Option<i16> {
+    let position = problem.position();
+    let table = MoveTable::new(position.houses(), problem.rules());
+    let turn =
+        parse_opening(&table, position.board(), &opening.opening).expect("answers name valid openings");
+    let mut bins = turn.bins(position);
+    bins.extend(&opening.continuation);
+    let end = replay(&table, position, &bins).expect("a continuation is playable");
+    let difference = end.final_difference()?;
+    Some(if position.mover() == grundy_games::kalah::Player::South {
+        difference
+    } else {
+        -difference
+    })
+}
+
+fn published_games(seeds: std::ops::RangeInclusive<u32>) {
+    let mut solved = 0;
+    for row in rows(include_str!("data/kalah-games.tsv")) {
+        let (houses, each) = row[0].split_once(',').expect("the file gives houses,seeds");
+        let number = |text: &str| -> u32 { text.parse().expect("the file gives a number") };
+        if !seeds.contains(&(2 * number(houses) * number(each))) {
+            continue;
+        }
+        let problem = problem(row[1], row[0], "values");
+        let (value, openings) = openings_of(answer(&problem));
+        assert_eq!(
+            value,
+            Some(row[2].parse().expect("the file gives a number")),
+            "{row:?}"
+        );
+        for opening in &openings {
+            assert_eq!(replayed(&problem, opening), opening.value, "{row:?} {opening:?}");
+        }
+        solved += 1;
+    }
+    assert!(solved > 0);
+}
+
+#[test]
+fn published_games_come_out_with_lines_that_replay_to_their_values() {
+    published_games(0..=SHORT_SEEDS_MAX);
+}
+
+#[test]
+fn published_games_that_take_longer() {
+    if std::env::var_os("GRUNDY_LONG_TESTS").is_some() {
+        published_games(SHORT_SEEDS_MAX + 1..=LONG_SEEDS_MAX);
+    }
+}
+
+/// Irving et al. count a position with its stores and the side to move, and do not go on from a finished game (which stays
+/// unswept) or from one that either side has won with more than half of the seeds.
+#[test]
+fn the_game_graphs_have_the_published_sizes() {
+    for row in rows(include_str!("data/kalah-graph.tsv")) {
+        let start: Position = row[0].parse().expect("the file gives start positions");
+        let table = MoveTable::new(start.houses(), Rules::EmptyCapture);
+        let half = start.board().seeds() / 2;
+        let won = |position: &Position| {
+            [
+                position.store_of(position.mover()),
+                position.store_of(position.mover().other()),
+            ]
+            .iter()
+            .any(|&store| i16::from(store) > half)
+        };
+        let (mut seen, mut open) = (HashSet::from([start]), vec![start]);
+        while let Some(position) = open.pop() {
+            if won(&position) {
+                continue;
+            }
+            for house in 0..position.houses() {
+                open.extend(position.play(&table, house).filter(|next| seen.insert(*next)));
+            }
+        }
+        assert_eq!(seen.len().to_string(), row[1], "{row:?}");
+    }
+}
+
+/// The published openings of six houses with four seeds are openings here, and their lines playable.
+#[test]
+fn published_continuations_are_playable() {
+    for row in rows(include_str!("data/kalah-openings.tsv")) {
+        let problem = problem(row[1], row[0], &format!("values {}", row[2]));
+        let continuation: Vec<u8> = row[4]
+            .split(' ')
+            .map(|bin| bin.parse().expect("the file gives bins"))
+            .collect();
+        let mut bins = problem.openings()[0].bins(problem.position());
+        bins.extend(&continuation);
+        let table = MoveTable::new(problem.position().houses(), problem.rules());
+        replay(&table, problem.position(), &bins).unwrap_or_else(|error| panic!("{row:?}: {error}"));
+    }
+}
+
+/// A position and the same in the oracle's bins.
+#[derive(Clone, Debug)]
+struct Small {
+    text: String,
+    rules: Rules,
+    bins: Bins,
+}
+
+fn small(seeds_max: u32) -> impl Strategy<Value = Small> {
+    (1usize..=4)
+        .prop_flat_map(move |houses| {
+            let bins = prop::collection::vec(0..=seeds_max / houses as u32, 2 * houses + 2);
+            (Just(houses), bins, any::<bool>(), any::<bool>())
+        })
+        .prop_map(|(houses, seeds, north, empty_capture)| {
+            let side = |seeds: &[u32]| seeds.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+            let mover = if north { "N" } else { "S" };
+            let text = format!(
+                "{}/{} {mover}",
+                side(&seeds[..=houses]),
+                side(&seeds[houses + 1..])
+            );
+            let rules = if empty_capture {
+                Rules::EmptyCapture
+            } else {
+                Rules::Standard
+            };
+            Small {
+                text,
+                rules,
+                bins: Bins {
+                    seeds,
+                    houses,
+                    north,
+                    empty_capture,
+                },
+            }
+        })
+}
+
+fn lead(bins: &Bins) -> i32 {
+    bins.store(bins.north) as i32 - bins.store(!bins.north) as i32
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn answers_agree_with_the_oracle(case in small(8)) {
+        let mut memo = HashMap::new();
+        let expected = case.bins.value(&mut memo);
+        let values = problem(&case.rules.to_string(), &case.text, "values");
+        let (value, openings) = openings_of(answer(&values));
+        prop_assert_eq!(value.map(i32::from), Some(expected));
+        for opening in &openings {
+            prop_assert_eq!(replayed(&values, opening), opening.value, "{:?}", opening);
+        }
+        let gain = answer(&problem(&case.rules.to_string(), &case.text, "gain"));
+        prop_assert_eq!(gain, Answer::Gain { gain: Some((expected - lead(&case.bins)) as i16) });
+    }
+
+    #[test]
+    fn bounds_agree_with_the_oracle(case in small(6), bound in -12i16..12) {
+        let expected = case.bins.value(&mut HashMap::new());
+        let (value, openings) =
+            openings_of(answer(&problem(&case.rules.to_string(), &case.text, &format!("at-least {bound}"))));
+        if openings.is_empty() {
+            prop_assert_eq!(value.map(i32::from), Some(expected));
+            return Ok(());
+        }
+        let reached = openings.iter().filter_map(|opening| opening.at_least).max();
+        prop_assert_eq!(reached.is_some(), expected >= i32::from(bound));
+        for opening in openings {
+            match (opening.at_least, opening.at_most) {
+                (Some(least), None) => prop_assert!((bound..=bound + 1).contains(&least)),
+                (None, Some(most)) => prop_assert!((bound - 2..bound).contains(&most)),
+                both => prop_assert!(false, "{both:?}"),
+            }
+        }
+    }
+
+    /// A claim is true exactly when an edge supports it, claims implied by others are, and every claim says what the oracle says.
+    #[test]
+    fn claims_expand_as_the_oracle_plays(case in small(6), margin in -14i16..=14) {
+        let position: Position = case.text.parse().expect("a small position");
+        let claims = KalahClaims::new(position.houses(), case.rules);
+        let claim = claims.claim(position.board(), margin);
+        let mut memo = HashMap::new();
+        let gain = case.bins.value(&mut memo) - lead(&case.bins);
+        let truth = gain >= i32::from(margin);
+        match claims.expand(&claim).expect("well formed") {
+            Expansion::Decided(decided) => prop_assert_eq!(decided, truth),
+            Expansion::Open(edges) => {
+                let supported = edges.iter().any(|edge| edge.polarity.supports(full_truth(&claims, &edge.claim)));
+                prop_assert_eq!(supported, truth);
+                let distinct: HashSet<_> = edges.iter().map(|edge| &edge.claim).collect();
+                prop_assert_eq!(distinct.len(), edges.len());
+            }
+        }
+        for asked in -14..=14 {
+            if let Some(inferred) = claims.infer(claim.parameter, truth, asked) {
+                prop_assert_eq!(inferred, gain >= i32::from(asked));
+            }
+        }
+    }
+
+    /// Small budgets, one after the other, get there, and what they report on the way is true.
+    #[test]
+    fn small_budgets_add_up(case in small(12), budget in 1u64..20) {
+        let problem = problem(&case.rules.to_string(), &case.text, "gain");
+        let claims = KalahClaims::new(problem.position().houses(), case.rules);
+        let gain = case.bins.value(&mut HashMap::new()) - lead(&case.bins);
+        for margin in [gain, gain + 2] {
+            let claim = claims.claim(problem.position().board(), margin as i16);
+            let mut engine = engine(&problem);
+            let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+            let limits = Limits { nodes: budget, report_work_min: 1, stop: &stop, progress: &progress };
+            let mut total = 0;
+            let truth = loop {
+                let outcome = engine.decide(&claim, &limits).expect("well formed");
+                total += outcome.nodes;
+                prop_assert!(outcome.nodes <= budget && total < 1_000_000);
+                for fact in &outcome.facts {
+                    prop_assert_eq!(claims.check(&fact.claim), Ok(()));
+                }
+                match outcome.verdict {
+                    Verdict::Decided(truth) => break truth,
+                    Verdict::Open { numbers, children } => {
+                        prop_assert_eq!(numbers.truth(), None);
+                        let Expansion::Open(edges) = claims.expand(&claim).expect("well formed") else {
+                            return Err(TestCaseError::fail("an open claim that the rules decide"));
+                        };
+                        for (child, _) in children {
+                            prop_assert!(edges.iter().any(|edge| edge.claim == child));
+                        }
+                    }
+                }
+            };
+            prop_assert_eq!(truth, margin <= gain);
+            prop_assert_eq!(progress.into_inner(), total);
+        }
+    }
+}
+
+/// A claim's truth by expanding it to the end.
+fn full_truth(claims: &KalahClaims, claim: &Claim) -> bool {
+    fn decide(claims: &KalahClaims, claim: &Claim, memo: &mut HashMap<Claim, bool>) -> bool {
+        if let Some(truth) = memo.get(claim) {
+            return *truth;
+        }
+        let truth = match claims.expand(claim).expect("children are well formed") {
+            Expansion::Decided(truth) => truth,
+            Expansion::Open(edges) => edges
+                .iter()
+                .any(|edge| edge.polarity.supports(decide(claims, &edge.claim, memo))),
+        };
+        memo.insert(claim.clone(), truth);
+        truth
+    }
+    decide(claims, claim, &mut HashMap::new())
+}
+
+#[test]
+fn a_table_that_forgets_changes_nothing() {
+    let problem = problem("standard", "3,4", "values");
+    let forgetful: Arc<dyn Table> = Arc::new(NoTable);
+    let mut engine = KalahEngine::new(&problem, Namespace(0), forgetful);
+    let forgotten = support::answer(&KalahPlan::new(&problem), &mut engine)
+        .expect("no budget")
+        .0;
+    assert_eq!(forgotten, answer(&problem));
+}
+
+#[test]
+fn learned_facts_spare_the_search() {
+    let problem = problem("standard", "6,2", "gain");
+    let claims = KalahClaims::new(6, Rules::Standard);
+    let claim = claims.claim(problem.position().board(), 6);
+    let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    let limits = Limits {
+        nodes: u64::MAX,
+        report_work_min: 1,
+        stop: &stop,
+        progress: &progress,
+    };
+    let first = engine(&problem).decide(&claim, &limits).expect("well formed");
+    assert_eq!(first.verdict, Verdict::Decided(true));
+    assert!(!first.facts.is_empty());
+    let mut taught = engine(&problem);
+    for fact in &first.facts {
+        taught.learn(fact).expect("facts are well formed");
+    }
+    let second = taught.decide(&claim, &limits).expect("well formed");
+    assert_eq!(second.verdict, first.verdict);
+    assert!(
+        2 * second.nodes < first.nodes,
+        "{} nodes, {} without the facts",
+        second.nodes,
+        first.nodes
+    );
+}
+
+#[test]
+fn a_stopped_search_says_so() {
+    let problem = problem("standard", "6,4", "gain");
+    let claim = KalahClaims::new(6, Rules::Standard).claim(problem.position().board(), 8);
+    let (stop, progress) = (AtomicBool::new(true), AtomicU64::new(0));
+    let limits = Limits {
+        nodes: u64::MAX,
+        report_work_min: 1,
+        stop: &stop,
+        progress: &progress,
+    };
+    let outcome = engine(&problem).decide(&claim, &limits).expect("well formed");
+    assert!(matches!(outcome.verdict, Verdict::Open { .. }));
+}
+
+/// Answers fact by fact: intervals only narrow, contain the answer, and nothing known is asked.
+#[test]
+fn partial_answers_narrow() {
+    let problem = problem("standard", "4,2", "values");
+    let (_, exact) = openings_of(answer(&problem));
+    let (plan, mut engine, mut facts) = (KalahPlan::new(&problem), engine(&problem), Facts::default());
+    let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    let limits = Limits {
+        nodes: u64::MAX,
+        report_work_min: u64::MAX,
+        stop: &stop,
+        progress: &progress,
+    };
+    loop {
+        let known = Known {
+            rules: plan.rules(),
+            facts: &facts,
+        };
+        let (_, partial) = openings_of(plan.partial(&known));
+        for (partial, exact) in partial.iter().zip(&exact) {
+            let value = exact.value.expect("the answer is complete");
+            assert!(partial.value.is_none_or(|v| v == value), "{partial:?} {exact:?}");
+            assert!(
+                partial.at_least.is_none_or(|v| v <= value),
+                "{partial:?} {exact:?}"
+            );
+            assert!(
+                partial.at_most.is_none_or(|v| v >= value),
+                "{partial:?} {exact:?}"
+            );
+        }
+        let wanted = match plan.next(&known) {
+            Progress::Ask(wanted) => wanted,
+            Progress::Answered(answer) => return assert_eq!(openings_of(answer).1, exact),
+        };
+        assert!(
+            wanted
+                .iter()
+                .all(|claim| facts.truth(plan.rules(), claim).is_none())
+        );
+        // The least urgent one: the answer may not depend on the order.
+        let claim = wanted.last().expect("a plan asks for something");
+        let outcome = engine.decide(claim, &limits).expect("well formed");
+        let Verdict::Decided(truth) = outcome.verdict else {
+            panic!("no budget")
+        };
+        facts
+            .insert(plan.rules(), claim, truth)
+            .expect("no contradiction");
+    }
+}
