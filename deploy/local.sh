@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Builds Grundy if need be and solves on this machine: a coordinator and one worker process per core, talking gRPC.
+#
+#   ./deploy/local.sh cram 3x12          the arguments of `grundy solve`
+#   ./deploy/local.sh                    the same as cram 3x12
+#
+# The same command again resumes, or shows the answer at once when it is known.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/prerequisites.sh"
+build_grundy
+[ $# -gt 0 ] || set -- cram 3x12
+exec "$(grundy_bin)/grundy" solve "$@"
