@@ -9,8 +9,9 @@ say() { printf '%s\n' "$*" >&2; }
 have_libclang() {
     [ -n "${LIBCLANG_PATH:-}" ] && return 0
     # bindgen loads libclang at build time; any of its usual places will do.
-    ldconfig -p 2>/dev/null | grep -q 'libclang[-.]' && return 0
-    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null
+    # (libclang-cpp is another library.)
+    ldconfig -p 2>/dev/null | grep -Eq 'libclang(-[0-9.]+)?\.so' && return 0
+    compgen -G '/usr/lib/llvm-*/lib/libclang.so*' >/dev/null || compgen -G '/usr/lib/llvm-*/lib/libclang-[0-9]*.so*' >/dev/null
 }
 
 need_packages() {

@@ -6,7 +6,7 @@ use crate::error::WorkerError;
 use crate::facts::FactBook;
 use crate::leases::{Epoch, Held, JobId, LeaseId, Leases};
 use crate::outbox::{Finished, Outbox, complete_request};
-use crate::session::{Client, Ended, Patience, Registration, Session, reason};
+use crate::session::{Client, Ended, Patience, Registration, Session};
 use grundy_games::claim::Claim;
 use grundy_games::problem::{Approach, Fields, Problem};
 use grundy_proto::{convert, limits, v1};
@@ -18,7 +18,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tonic::Request;
@@ -64,8 +64,6 @@ pub struct Shared {
     pub table: Arc<TieredTable>,
     /// Makes engines.
     pub engines: Arc<EngineFactory>,
-    /// Nodes searched in all finished tasks.
-    pub nodes: AtomicU64,
 }
 
 impl Shared {
@@ -179,7 +177,6 @@ impl EngineThread {
             None => Err(TaskError::Failed("the assignment has no task".to_owned())),
         });
         let outcome = outcome.unwrap_or_else(|panic| Err(TaskError::Failed(format!("panic: {panic}"))));
-        self.shared.nodes.fetch_add(held.nodes.load(Ordering::Relaxed), Ordering::Relaxed);
         if matches!(outcome, Err(TaskError::Failed(_))) {
             // Whatever state it was left in, it is not searched with again.
             self.solvers.remove(&fields);
@@ -328,6 +325,6 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
 
 /// The engines of all games.
 pub fn all_games() -> Arc<EngineFactory> {
-    Arc::new(|problem, namespace, table| engine_for(problem, namespace, table))
+    Arc::new(engine_for)
 }
 

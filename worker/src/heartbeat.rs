@@ -6,7 +6,6 @@ use crate::retry::{Judgement, judge};
 use crate::session::{Client, Registration, reason};
 use grundy_proto::{limits, v1};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tonic::{Request, Status};
@@ -17,20 +16,27 @@ const SUMMARY_EVERY: Duration = Duration::from_secs(60);
 
 /// Sends heartbeats until `ended` is set. To be run on a thread of its own, by its own runtime.
 pub async fn run(shared: Arc<Shared>, mut ended: watch::Receiver<bool>) {
+    tokio::select! {
+        biased;
+        _ = ended.wait_for(|ended| *ended) => {}
+        () = beat_for_ever(&shared) => {}
+    }
+}
+
+async fn beat_for_ever(shared: &Shared) {
     let client = shared.session.client();
     let mut registrations = shared.session.registrations();
     let mut summary = Summary::new();
     loop {
         let now = *registrations.borrow_and_update();
         if let Some(registration) = now {
-            beat(&shared, &client, registration).await;
+            beat(shared, &client, registration).await;
         }
         shared.contradicted();
-        summary.tell(&shared);
+        summary.tell(shared);
         // Without a registration there is nothing to say; the table is watched all the same.
         let pause = now.map_or(Duration::from_secs(1), |registration| registration.heartbeat);
         tokio::select! {
-            _ = ended.wait_for(|ended| *ended) => return,
             // After a restart of the coordinator the leases are to be taken over before it gives them to others.
             _ = registrations.changed() => {}
             () = tokio::time::sleep(pause) => {}
@@ -114,10 +120,8 @@ impl Summary {
         if elapsed < SUMMARY_EVERY {
             return;
         }
-        let running: u64 = shared.leases.progress(usize::MAX).iter().map(|lease| lease.nodes).sum();
-        let nodes = shared.nodes.load(Ordering::Relaxed) + running;
-        // A lease just finished may be missing from both sums for a moment.
-        let nodes_per_second = nodes.saturating_sub(self.nodes) as f64 / elapsed.as_secs_f64();
+        let nodes = shared.leases.nodes();
+        let nodes_per_second = (nodes - self.nodes) as f64 / elapsed.as_secs_f64();
         let results = shared.outbox.acknowledged();
         let (leases, table) = (shared.leases.len(), shared.table.statistics());
         let entries = shared.table.entries_on_disk();

@@ -56,6 +56,8 @@ pub struct Leases {
 struct Open {
     leases: BTreeMap<LeaseId, Arc<Lease>>,
     stopped: bool,
+    /// Nodes of leases no longer held.
+    nodes: u64,
 }
 
 /// A lease that is renewed for as long as this lives.
@@ -76,6 +78,7 @@ impl Deref for Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let mut open = self.leases.open();
+        open.nodes = open.nodes.saturating_add(self.lease.nodes.load(Ordering::Relaxed));
         // The number may have been granted again, to another thread of this worker.
         if open.leases.get(&self.lease.id).is_some_and(|lease| Arc::ptr_eq(lease, &self.lease)) {
             open.leases.remove(&self.lease.id);
@@ -148,6 +151,13 @@ impl Leases {
         true
     }
 
+    /// Nodes searched so far under all leases, past and present.
+    pub fn nodes(&self) -> u64 {
+        let open = self.open();
+        let held = open.leases.values().map(|lease| lease.nodes.load(Ordering::Relaxed));
+        held.fold(open.nodes, u64::saturating_add)
+    }
+
     /// How many are held.
     pub fn len(&self) -> usize {
         self.open().leases.len()
@@ -184,8 +194,9 @@ mod tests {
         assert!(leases.lapse(LeaseId(8), Epoch(1)));
         assert!(b.lapsed() && b.stop.load(Ordering::Relaxed));
 
+        b.nodes.store(30, Ordering::Relaxed);
         drop(b);
-        assert_eq!(leases.len(), 1);
+        assert_eq!((leases.len(), leases.nodes()), (1, 530));
         leases.stop_all();
         assert!(a.stop.load(Ordering::Relaxed) && !a.lapsed());
         let late = leases.hold(LeaseId(10), Epoch(2), JobId(3), part(2));
