@@ -7,7 +7,13 @@ pub mod convert;
 pub mod limits;
 
 /// The generated messages and services of `grundy.v1`.
-#[allow(missing_docs, unused_qualifications, clippy::all, clippy::unwrap_used, reason = "generated; its documentation is the comments of the .proto files")]
+#[allow(
+    missing_docs,
+    unused_qualifications,
+    clippy::all,
+    clippy::unwrap_used,
+    reason = "generated; its documentation is the comments of the .proto files"
+)]
 pub mod v1 {
     tonic::include_proto!("grundy.v1");
 }

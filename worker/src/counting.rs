@@ -4,7 +4,7 @@ use crate::leases::Held;
 use crate::session::{Client, Ended, Patience, Session};
 use grundy_proto::{limits, v1};
 use grundy_search::engine::Limits;
-use grundy_search::peg::{Counter, CountError, Entry, Method, RunError, encode_run, merge};
+use grundy_search::peg::{CountError, Counter, Entry, Method, RunError, encode_run, merge};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,7 +17,9 @@ const BYTES_PER_SECOND_MIN: u64 = 256 << 10;
 #[derive(Debug, thiserror::Error)]
 pub enum PartError {
     /// The task contradicts the problem's stages.
-    #[error("stage {stage} with {inputs} + {join_inputs} inputs and {parts_next} next parts does not fit a count of {levels} levels")]
+    #[error(
+        "stage {stage} with {inputs} + {join_inputs} inputs and {parts_next} next parts does not fit a count of {levels} levels"
+    )]
     Task {
         /// The task's stage.
         stage: u32,
@@ -58,7 +60,10 @@ impl PartError {
     fn ended(call: &'static str, ended: Ended) -> Self {
         match ended {
             Ended::Draining => Self::Stopped,
-            Ended::Refused(status) => Self::Refused { call, reason: crate::session::reason(&status) },
+            Ended::Refused(status) => Self::Refused {
+                call,
+                reason: crate::session::reason(&status),
+            },
         }
     }
 }
@@ -80,7 +85,13 @@ pub fn work(
     held: &Held,
     fetch: impl FnOnce() -> Result<Vec<Vec<u8>>, PartError>,
 ) -> Result<PartDone, PartError> {
-    let v1::PartTask { stage, part, parts_next, inputs, join_inputs } = *task;
+    let v1::PartTask {
+        stage,
+        part,
+        parts_next,
+        inputs,
+        join_inputs,
+    } = *task;
     let levels = counter.levels();
     let last = stage == levels;
     let first = stage == 0;
@@ -88,7 +99,13 @@ pub fn work(
     let fits =
         stage <= levels && last == (parts_next == 0) && first == (inputs == 0) && joins == (join_inputs > 0);
     if !fits {
-        return Err(PartError::Task { stage, inputs, join_inputs, parts_next, levels });
+        return Err(PartError::Task {
+            stage,
+            inputs,
+            join_inputs,
+            parts_next,
+            levels,
+        });
     }
     let stopped = || held.stop.load(Ordering::Relaxed);
     let (mut own, mut near) = (Vec::new(), Vec::new());
@@ -97,8 +114,14 @@ pub fn work(
             if stopped() {
                 return Err(PartError::Stopped);
             }
-            let entries = counter.decode_run(&bytes).map_err(|source| PartError::Run { run, source })?;
-            if run < inputs as usize { own.push(entries) } else { near.push(entries) }
+            let entries = counter
+                .decode_run(&bytes)
+                .map_err(|source| PartError::Run { run, source })?;
+            if run < inputs as usize {
+                own.push(entries)
+            } else {
+                near.push(entries)
+            }
         }
     }
     let level = if first { counter.first() } else { merge(own)? };
@@ -106,8 +129,12 @@ pub fn work(
     let (total, next) = if last {
         (Some(total(counter, &level, merge(near)?)?), Vec::new())
     } else {
-        let limits =
-            Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &held.stop, progress: &held.nodes };
+        let limits = Limits {
+            nodes: u64::MAX,
+            report_work_min: u64::MAX,
+            stop: &held.stop,
+            progress: &held.nodes,
+        };
         (None, counter.expand(&level, parts_next, &limits)?)
     };
     if stopped() {
@@ -122,7 +149,9 @@ pub fn work(
         part,
         boards: size.orbits,
         boards_with_images: size.boards,
-        total: total.map(|total| total.to_le_bytes().to_vec()).unwrap_or_default(),
+        total: total
+            .map(|total| total.to_le_bytes().to_vec())
+            .unwrap_or_default(),
         outputs: next.iter().map(|run| run.len() as u64).collect(),
         nodes: held.nodes.load(Ordering::Relaxed),
     };
@@ -154,11 +183,20 @@ pub async fn fetch(
     let runs = task.inputs as usize + task.join_inputs as usize;
     let (job, stage, part) = (held.job.0, task.stage, task.part);
     let call = |client: Client, session: v1::Session| {
-        let request = v1::FetchRunsRequest { session: Some(session), job, stage, part };
+        let request = v1::FetchRunsRequest {
+            session: Some(session),
+            job,
+            stage,
+            part,
+        };
         read_runs(client, request, runs)
     };
-    let answer = session.until_answered(client, "FetchRuns", Patience::UntilDrain, call).await;
-    answer.map(|(runs, _)| runs).map_err(|ended| PartError::ended("FetchRuns", ended))
+    let answer = session
+        .until_answered(client, "FetchRuns", Patience::UntilDrain, call)
+        .await;
+    answer
+        .map(|(runs, _)| runs)
+        .map_err(|ended| PartError::ended("FetchRuns", ended))
 }
 
 async fn read_runs(
@@ -191,7 +229,11 @@ struct Gathered {
 
 impl Gathered {
     fn new(expected: usize) -> Self {
-        Self { expected, whole: Vec::new(), open: Vec::new() }
+        Self {
+            expected,
+            whole: Vec::new(),
+            open: Vec::new(),
+        }
     }
 
     fn add(&mut self, piece: v1::RunChunk) -> Result<(), Status> {
@@ -227,7 +269,11 @@ impl Gathered {
             return Ok(self.whole);
         }
         // Cut short by a broken connection, most likely: worth another try.
-        Err(Status::unavailable(format!("{} of {} runs came", self.whole.len(), self.expected)))
+        Err(Status::unavailable(format!(
+            "{} of {} runs came",
+            self.whole.len(),
+            self.expected
+        )))
     }
 }
 
@@ -253,32 +299,48 @@ pub async fn hand_in(
         request.set_timeout(deadline);
         async move { Ok(client.complete_part(request).await?.into_inner()) }
     };
-    let answer = session.until_answered(client, "CompletePart", Patience::UntilHandedIn, call).await;
+    let answer = session
+        .until_answered(client, "CompletePart", Patience::UntilHandedIn, call)
+        .await;
     answer
         .map(|(response, _)| response.acceptance())
         .map_err(|ended| PartError::ended("CompletePart", ended))
 }
 
 /// The header, then each run in pieces, made one at a time as the stream takes them.
-fn messages(header: v1::PartResult, runs: Arc<Vec<Vec<u8>>>) -> impl Iterator<Item = v1::CompletePartRequest> {
+fn messages(
+    header: v1::PartResult,
+    runs: Arc<Vec<Vec<u8>>>,
+) -> impl Iterator<Item = v1::CompletePartRequest> {
     use v1::complete_part_request::Message;
     let chunk = limits::CHUNK_BYTES_MAX;
     // An empty piece still carries the end of its run.
     let pieces: Vec<(usize, usize)> = runs
         .iter()
         .enumerate()
-        .flat_map(|(run, bytes)| (0..bytes.len().max(1)).step_by(chunk).map(move |start| (run, start)))
+        .flat_map(|(run, bytes)| {
+            (0..bytes.len().max(1))
+                .step_by(chunk)
+                .map(move |start| (run, start))
+        })
         .collect();
     let pieces = pieces.into_iter().map(move |(run, start)| {
         let bytes = &runs[run];
         let end = bytes.len().min(start + chunk);
         let last = end == bytes.len();
         let crc32c = if last { crc32c::crc32c(bytes) } else { 0 };
-        Message::Chunk(v1::RunChunk { run: run as u32, data: bytes[start..end].to_vec(), last, crc32c })
+        Message::Chunk(v1::RunChunk {
+            run: run as u32,
+            data: bytes[start..end].to_vec(),
+            last,
+            crc32c,
+        })
     });
     std::iter::once(Message::Result(header))
         .chain(pieces)
-        .map(|message| v1::CompletePartRequest { message: Some(message) })
+        .map(|message| v1::CompletePartRequest {
+            message: Some(message),
+        })
 }
 
 #[cfg(test)]

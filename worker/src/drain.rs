@@ -45,7 +45,10 @@ pub struct Drain {
 
 impl Default for Drain {
     fn default() -> Self {
-        Self { begun: watch::Sender::new(None), failure: Mutex::default() }
+        Self {
+            begun: watch::Sender::new(None),
+            failure: Mutex::default(),
+        }
     }
 }
 
@@ -63,7 +66,10 @@ impl Drain {
 
     /// Ends the worker because of an error: no more results are handed in, even if a drain had begun. The first error counts.
     pub fn fail(&self, error: WorkerError) {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(error);
         self.begun.send_replace(Some((Cause::Failed, Instant::now())));
     }
 
@@ -74,7 +80,10 @@ impl Drain {
 
     /// The error that ends it.
     pub fn failure(&self) -> Option<WorkerError> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Resolves once the worker is to take no more work.
@@ -117,11 +126,20 @@ impl Drain {
 /// # Errors
 /// [`WorkerError::Start`] when the system refuses the thread or the handlers.
 pub fn watch_signals(drain: Arc<Drain>) -> Result<(), WorkerError> {
-    let failed = |e: std::io::Error| WorkerError::Start { what: "the signal handlers".into(), reason: e.to_string() };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let failed = |e: std::io::Error| WorkerError::Start {
+        what: "the signal handlers".into(),
+        reason: e.to_string(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
     let (mut interrupt, mut terminate) = {
         let _context = runtime.enter();
-        (signal(SignalKind::interrupt()).map_err(failed)?, signal(SignalKind::terminate()).map_err(failed)?)
+        (
+            signal(SignalKind::interrupt()).map_err(failed)?,
+            signal(SignalKind::terminate()).map_err(failed)?,
+        )
     };
     let watch = move || {
         runtime.block_on(async {
@@ -131,15 +149,27 @@ pub fn watch_signals(drain: Arc<Drain>) -> Result<(), WorkerError> {
                     _ = terminate.recv() => Cause::Terminated,
                 };
                 if drain.begin(cause) {
-                    info!(event = "drain", ?cause, "draining: handing in results; a second signal ends at once");
+                    info!(
+                        event = "drain",
+                        ?cause,
+                        "draining: handing in results; a second signal ends at once"
+                    );
                 } else if matches!(drain.cause(), Some(Cause::Interrupted | Cause::Terminated)) {
-                    warn!(event = "abort", ?cause, "second signal: ending at once, unfinished work is lost");
+                    warn!(
+                        event = "abort",
+                        ?cause,
+                        "second signal: ending at once, unfinished work is lost"
+                    );
                     std::process::exit(Exit::Interrupted as i32);
                 }
             }
         });
     };
-    std::thread::Builder::new().name("signals".into()).spawn(watch).map(drop).map_err(failed)
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(watch)
+        .map(drop)
+        .map_err(failed)
 }
 
 /// Drains when stdin reaches its end: whoever holds the other end of the pipe has gone, or wants the worker to end.
@@ -160,7 +190,10 @@ pub fn watch_parent(drain: Arc<Drain>) -> Result<(), WorkerError> {
         .name("parent".into())
         .spawn(watch)
         .map(drop)
-        .map_err(|e| WorkerError::Start { what: "the watch over stdin".into(), reason: e.to_string() })
+        .map_err(|e| WorkerError::Start {
+            what: "the watch over stdin".into(),
+            reason: e.to_string(),
+        })
 }
 
 #[cfg(test)]
@@ -173,13 +206,19 @@ mod tests {
         assert_eq!((drain.cause(), drain.exit()), (None, Exit::Done));
         assert!(drain.begin(Cause::Interrupted) && !drain.begin(Cause::Terminated));
         assert_eq!(drain.exit(), Exit::Interrupted);
-        let error = |reason: &str| WorkerError::Start { what: "x".into(), reason: reason.into() };
+        let error = |reason: &str| WorkerError::Start {
+            what: "x".into(),
+            reason: reason.into(),
+        };
         drain.fail(error("first"));
         drain.fail(error("second"));
-        assert_eq!((drain.exit(), drain.failure()), (Exit::Failed, Some(error("first"))));
+        assert_eq!(
+            (drain.exit(), drain.failure()),
+            (Exit::Failed, Some(error("first")))
+        );
     }
 
-    #[tokio::test(flavor = "current_thread", start_paused = false)]
+    #[tokio::test]
     async fn a_failure_leaves_no_time() {
         let drain = Arc::new(Drain::default());
         drain.begin(Cause::Terminated);
@@ -189,7 +228,13 @@ mod tests {
         });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
-        drain.fail(WorkerError::Start { what: "x".into(), reason: "y".into() });
-        tokio::time::timeout(Duration::from_secs(5), waiting).await.expect("no time is left").expect("no panic");
+        drain.fail(WorkerError::Start {
+            what: "x".into(),
+            reason: "y".into(),
+        });
+        tokio::time::timeout(Duration::from_secs(5), waiting)
+            .await
+            .expect("no time is left")
+            .expect("no panic");
     }
 }

@@ -50,7 +50,9 @@ pub enum WorkerError {
         reason: String,
     },
     /// Another process of this name has registered.
-    #[error("another worker took the name '{worker}': give each worker process a --name of its own ({reason})")]
+    #[error(
+        "another worker took the name '{worker}': give each worker process a --name of its own ({reason})"
+    )]
     Superseded {
         /// The name.
         worker: String,

@@ -78,9 +78,15 @@ impl Deref for Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let mut open = self.leases.open();
-        open.nodes = open.nodes.saturating_add(self.lease.nodes.load(Ordering::Relaxed));
+        open.nodes = open
+            .nodes
+            .saturating_add(self.lease.nodes.load(Ordering::Relaxed));
         // The number may have been granted again, to another thread of this worker.
-        if open.leases.get(&self.lease.id).is_some_and(|lease| Arc::ptr_eq(lease, &self.lease)) {
+        if open
+            .leases
+            .get(&self.lease.id)
+            .is_some_and(|lease| Arc::ptr_eq(lease, &self.lease))
+        {
             open.leases.remove(&self.lease.id);
         }
     }
@@ -111,14 +117,19 @@ impl Leases {
         });
         open.leases.insert(id, Arc::clone(&lease));
         drop(open);
-        Held { leases: Arc::clone(self), lease }
+        Held {
+            leases: Arc::clone(self),
+            lease,
+        }
     }
 
     /// Ends all searches, those to come included.
     pub fn stop_all(&self) {
         let mut open = self.open();
         open.stopped = true;
-        open.leases.values().for_each(|lease| lease.stop.store(true, Ordering::Relaxed));
+        open.leases
+            .values()
+            .for_each(|lease| lease.stop.store(true, Ordering::Relaxed));
     }
 
     /// What a heartbeat says of them, at most `max`.
@@ -137,7 +148,9 @@ impl Leases {
     /// The coordinator no longer wants this lease: its search is stopped. False if it is not held under that epoch.
     pub fn lapse(&self, id: LeaseId, epoch: Epoch) -> bool {
         let open = self.open();
-        let Some(lease) = open.leases.get(&id).filter(|lease| lease.epoch() == epoch) else { return false };
+        let Some(lease) = open.leases.get(&id).filter(|lease| lease.epoch() == epoch) else {
+            return false;
+        };
         lease.lapsed.store(true, Ordering::Relaxed);
         lease.stop.store(true, Ordering::Relaxed);
         true
@@ -146,7 +159,9 @@ impl Leases {
     /// A restarted coordinator took this lease over: it belongs to the new epoch from now on. False if it is not held.
     pub fn adopt(&self, id: LeaseId, epoch: Epoch) -> bool {
         let open = self.open();
-        let Some(lease) = open.leases.get(&id) else { return false };
+        let Some(lease) = open.leases.get(&id) else {
+            return false;
+        };
         lease.epoch.store(epoch.0, Ordering::Relaxed);
         true
     }
@@ -154,7 +169,10 @@ impl Leases {
     /// Nodes searched so far under all leases, past and present.
     pub fn nodes(&self) -> u64 {
         let open = self.open();
-        let held = open.leases.values().map(|lease| lease.nodes.load(Ordering::Relaxed));
+        let held = open
+            .leases
+            .values()
+            .map(|lease| lease.nodes.load(Ordering::Relaxed));
         held.fold(open.nodes, u64::saturating_add)
     }
 
@@ -184,7 +202,10 @@ mod tests {
         let b = leases.hold(LeaseId(8), Epoch(1), JobId(3), part(1));
         a.nodes.store(500, Ordering::Relaxed);
         let progress = leases.progress(10);
-        assert_eq!((progress[0].lease, progress[0].epoch, progress[0].nodes), (7, 1, 500));
+        assert_eq!(
+            (progress[0].lease, progress[0].epoch, progress[0].nodes),
+            (7, 1, 500)
+        );
         assert_eq!((progress.len(), leases.progress(1).len()), (2, 1));
 
         assert!(leases.adopt(LeaseId(7), Epoch(2)) && !leases.adopt(LeaseId(9), Epoch(2)));

@@ -36,16 +36,22 @@ fn exit_of(error: &anyhow::Error) -> Exit {
     if error.is::<ConfigError>() {
         return Exit::Usage;
     }
-    error.downcast_ref::<WorkerError>().map_or(Exit::Failed, WorkerError::exit)
+    error
+        .downcast_ref::<WorkerError>()
+        .map_or(Exit::Failed, WorkerError::exit)
 }
 
 fn start_log(format: LogFormat) -> anyhow::Result<()> {
-    let filter = ["GRUNDY_LOG", "RUST_LOG"].into_iter().find_map(|name| Some((name, std::env::var(name).ok()?)));
+    let filter = ["GRUNDY_LOG", "RUST_LOG"]
+        .into_iter()
+        .find_map(|name| Some((name, std::env::var(name).ok()?)));
     let filter = match filter {
         Some((name, text)) => EnvFilter::try_new(&text).with_context(|| format!("{name}='{text}'"))?,
         None => EnvFilter::new("info"),
     };
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     let started = match format {
         LogFormat::Human => log.with_target(false).try_init(),
         LogFormat::Json => log.json().flatten_event(true).with_current_span(false).try_init(),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tonic::{Request, Status};
+use tonic::Request;
 use tracing::{debug, error, info, warn};
 
 /// Results that may wait for their acknowledgement; past that, engines wait too.
@@ -80,7 +80,10 @@ impl Outbox {
         }
         if !leftovers.is_empty() {
             let (results, dropped) = (leftovers.len(), excess);
-            info!(event = "spool", results, dropped, "results of an earlier run wait for their job");
+            info!(
+                event = "spool",
+                results, dropped, "results of an earlier run wait for their job"
+            );
         }
         Ok(Self {
             session,
@@ -137,11 +140,22 @@ impl Outbox {
         drop(waiting);
         for (id, finished) in of_job {
             if finished.problem == *problem {
-                info!(event = "spool", job = job.0, nodes = finished.request.nodes, "sending a result of an earlier run");
+                info!(
+                    event = "spool",
+                    job = job.0,
+                    nodes = finished.request.nodes,
+                    "sending a result of an earlier run"
+                );
                 self.dispatch(id, finished, true, None);
             } else {
                 let (then, now) = (&finished.problem, problem);
-                warn!(event = "spool", job = job.0, ?then, ?now, "job has another problem now: result of an earlier run dropped");
+                warn!(
+                    event = "spool",
+                    job = job.0,
+                    ?then,
+                    ?now,
+                    "job has another problem now: result of an earlier run dropped"
+                );
                 self.forget(id);
             }
         }
@@ -173,11 +187,20 @@ impl Outbox {
     }
 
     async fn deliver(self: &Arc<Self>, id: u64, finished: Finished, spooled: bool) {
-        let v1::CompleteRequest { lease, job, nodes, .. } = finished.request;
+        let v1::CompleteRequest {
+            lease, job, nodes, ..
+        } = finished.request;
         match self.complete(&finished.request).await {
             Ok(acceptance) => {
                 self.acknowledged.fetch_add(1, Ordering::Relaxed);
-                debug!(event = "result", lease, job, nodes, acceptance = acceptance.as_str_name(), "result acknowledged");
+                debug!(
+                    event = "result",
+                    lease,
+                    job,
+                    nodes,
+                    acceptance = acceptance.as_str_name(),
+                    "result acknowledged"
+                );
                 if spooled {
                     self.blocking(move |outbox| outbox.forget(id)).await;
                 }
@@ -203,14 +226,19 @@ impl Outbox {
     async fn complete(&self, request: &v1::CompleteRequest) -> Result<v1::Acceptance, Ended> {
         let _call = self.calls.acquire().await;
         let call = |mut client: Client, session: v1::Session| {
-            let mut request = Request::new(v1::CompleteRequest { session: Some(session), ..request.clone() });
+            let mut request = Request::new(v1::CompleteRequest {
+                session: Some(session),
+                ..request.clone()
+            });
             async move {
                 request.set_timeout(limits::CALL_DEADLINE);
                 Ok(client.complete(request).await?.into_inner())
             }
         };
-        let (response, _) =
-            self.session.until_answered(&self.client, "Complete", Patience::UntilHandedIn, call).await?;
+        let (response, _) = self
+            .session
+            .until_answered(&self.client, "Complete", Patience::UntilHandedIn, call)
+            .await?;
         Ok(response.acceptance())
     }
 
@@ -221,20 +249,32 @@ impl Outbox {
         let _call = self.calls.acquire().await;
         let call = |mut client: Client, session: v1::Session| {
             let session = Some(session);
-            let message = v1::ReleaseRequest { session, lease, lease_epoch, job, reason: reason.clone(), failed };
+            let message = v1::ReleaseRequest {
+                session,
+                lease,
+                lease_epoch,
+                job,
+                reason: reason.clone(),
+                failed,
+            };
             async move {
                 let mut request = Request::new(message);
                 request.set_timeout(limits::CALL_DEADLINE);
                 Ok(client.release(request).await?.into_inner())
             }
         };
-        let answer = self.session.until_answered(&self.client, "Release", Patience::UntilHandedIn, call);
+        let answer = self
+            .session
+            .until_answered(&self.client, "Release", Patience::UntilHandedIn, call);
         match tokio::time::timeout(limits::CALL_DEADLINE, answer).await {
             Ok(Err(Ended::Refused(status))) => {
                 debug!(event = "release", lease, job, reason = %crate::session::reason(&status), "lease was gone already");
             }
             Ok(Ok(_) | Err(Ended::Draining)) => {}
-            Err(_) => debug!(event = "release", lease, job, "not handed back in time: it will lapse"),
+            Err(_) => debug!(
+                event = "release",
+                lease, job, "not handed back in time: it will lapse"
+            ),
         }
     }
 
@@ -307,13 +347,19 @@ pub fn complete_request(
     };
     let verdict = match &outcome.verdict {
         Verdict::Decided(truth) => v1::complete_request::Verdict::Decided(*truth),
-        Verdict::Open { numbers: own, children } => {
+        Verdict::Open {
+            numbers: own,
+            children,
+        } => {
             let child = |(claim, n): &(_, _)| v1::Child {
                 claim: Some(v1::Claim::from(claim)),
                 numbers: Some(numbers(n)),
             };
             let children = children.iter().map(child).collect();
-            v1::complete_request::Verdict::Open(v1::Open { numbers: Some(numbers(own)), children })
+            v1::complete_request::Verdict::Open(v1::Open {
+                numbers: Some(numbers(own)),
+                children,
+            })
         }
     };
     v1::CompleteRequest {
@@ -323,7 +369,12 @@ pub fn complete_request(
         job: held.job.0,
         claim: Some(claim.into()),
         nodes: outcome.nodes,
-        facts: outcome.facts.iter().take(limits::FACTS_MAX).map(v1::Fact::from).collect(),
+        facts: outcome
+            .facts
+            .iter()
+            .take(limits::FACTS_MAX)
+            .map(v1::Fact::from)
+            .collect(),
         verdict: Some(verdict),
     }
 }
@@ -334,9 +385,19 @@ mod tests {
 
     #[test]
     fn spooled_results_come_back_or_are_refused() {
-        let problem = v1::Problem { game: "cram".into(), position: "....".into(), ..Default::default() };
+        let problem = v1::Problem {
+            game: "cram".into(),
+            position: "....".into(),
+            ..Default::default()
+        };
         let verdict = Some(v1::complete_request::Verdict::Decided(false));
-        let request = v1::CompleteRequest { lease: 7, job: 1, nodes: 99, verdict, ..Default::default() };
+        let request = v1::CompleteRequest {
+            lease: 7,
+            job: 1,
+            nodes: 99,
+            verdict,
+            ..Default::default()
+        };
         let finished = Finished { problem, request };
         let bytes = encode(&finished);
         assert_eq!(decode(&bytes), Ok(finished));

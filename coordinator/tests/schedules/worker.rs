@@ -5,9 +5,9 @@ use grundy_games::problem::{Approach, Problem};
 use grundy_search::engine::{self, Engine, Limits};
 use grundy_search::peg::{Counter, Method, merge};
 use grundy_search::table::Namespace;
-use grundy_tables::{RamTable, StorageError};
 use grundy_tables::jobs::JobStorage;
 use grundy_tables::jobs::record::{Epoch, JobId, PartId, PartRecord, Task};
+use grundy_tables::{RamTable, StorageError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -96,45 +96,80 @@ impl Worker {
 
     /// How it names itself.
     pub fn session(&self) -> Session {
-        Session { epoch: self.epoch.unwrap_or(Epoch(0)), worker: self.name.clone(), incarnation: self.incarnation }
+        Session {
+            epoch: self.epoch.unwrap_or(Epoch(0)),
+            worker: self.name.clone(),
+            incarnation: self.incarnation,
+        }
     }
 
     /// Does the work of an assignment now, to be handed in at its virtual end.
     ///
     /// # Errors
     /// A run cannot be read: the coordinator is down, or has gone on and dropped it.
-    pub fn take(&mut self, now: u64, assignment: &Assignment, storage: &dyn JobStorage) -> Result<(), StorageError> {
+    pub fn take(
+        &mut self,
+        now: u64,
+        assignment: &Assignment,
+        storage: &dyn JobStorage,
+    ) -> Result<(), StorageError> {
         let problem = Problem::from_fields(&assignment.fields).expect("the coordinator sends problems");
         let (task, result, nodes) = match &assignment.task {
-            TaskSpec::Claim { claim, budget_nodes, report_work_min } => {
+            TaskSpec::Claim {
+                claim,
+                budget_nodes,
+                report_work_min,
+            } => {
                 let engine = self.engine.get_or_insert_with(|| {
-                    engine::engine_for(&problem, Namespace(1), self.table.clone()).expect("the problem has claims")
+                    engine::engine_for(&problem, Namespace(1), self.table.clone())
+                        .expect("the problem has claims")
                 });
                 for fact in &assignment.facts.facts {
-                    engine.learn(fact).expect("the coordinator sends facts of the job");
+                    engine
+                        .learn(fact)
+                        .expect("the coordinator sends facts of the job");
                 }
                 let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-                let limits =
-                    Limits { nodes: *budget_nodes, report_work_min: *report_work_min, stop: &stop, progress: &progress };
-                let outcome = engine.decide(claim, &limits).expect("the coordinator leases claims of the job");
+                let limits = Limits {
+                    nodes: *budget_nodes,
+                    report_work_min: *report_work_min,
+                    stop: &stop,
+                    progress: &progress,
+                };
+                let outcome = engine
+                    .decide(claim, &limits)
+                    .expect("the coordinator leases claims of the job");
                 let verdict = match outcome.verdict {
                     engine::Verdict::Decided(truth) => Verdict::Decided(truth),
                     engine::Verdict::Open { numbers, children } => Verdict::Open { numbers, children },
                 };
-                let result =
-                    ClaimResult { claim: claim.clone(), verdict, nodes: outcome.nodes, facts: outcome.facts };
+                let result = ClaimResult {
+                    claim: claim.clone(),
+                    verdict,
+                    nodes: outcome.nodes,
+                    facts: outcome.facts,
+                };
                 (Task::Claim(claim.clone()), Outcome::Claim(result), outcome.nodes)
             }
             TaskSpec::Part(spec) => {
                 let (record, runs) = work_on_part(&problem, assignment.job, spec, storage)?;
                 let nodes = record.boards;
-                (Task::Part(spec.part), Outcome::Part(spec.part, record, runs), nodes)
+                (
+                    Task::Part(spec.part),
+                    Outcome::Part(spec.part, record, runs),
+                    nodes,
+                )
             }
         };
         self.cursors.insert(assignment.job, assignment.facts.next);
         let (lease, job) = (assignment.lease, assignment.job);
         self.current = Some(Current {
-            progress: LeaseProgress { lease, job, task, nodes },
+            progress: LeaseProgress {
+                lease,
+                job,
+                task,
+                nodes,
+            },
             done_at: now + 1 + nodes,
             hand_in: HandIn { lease, job, result },
         });
@@ -149,7 +184,9 @@ fn work_on_part(
     spec: &PartSpec,
     storage: &dyn JobStorage,
 ) -> Result<(PartRecord, Vec<Vec<u8>>), StorageError> {
-    let Approach::Counting(problem) = problem.approach() else { panic!("a part of a problem that is not counted") };
+    let Approach::Counting(problem) = problem.approach() else {
+        panic!("a part of a problem that is not counted")
+    };
     let counter = Counter::new(problem);
     let read = |stage: u32, runs: u32| {
         let runs = (0..runs).map(|part| {
@@ -165,10 +202,17 @@ fn work_on_part(
     };
     let size = counter.level_size(&input);
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+    let limits = Limits {
+        nodes: u64::MAX,
+        report_work_min: u64::MAX,
+        stop: &stop,
+        progress: &progress,
+    };
     let (mut total, mut runs) = (None, Vec::new());
     if spec.parts_next > 0 {
-        runs = counter.expand(&input, spec.parts_next, &limits).expect("small counts do not overflow");
+        runs = counter
+            .expand(&input, spec.parts_next, &limits)
+            .expect("small counts do not overflow");
     } else {
         let near = match counter.near_level() {
             Some(0) if counter.levels() > 0 => counter.first(),
@@ -188,6 +232,10 @@ fn work_on_part(
         outputs: runs.iter().map(|run| run.len() as u64).collect(),
         source: String::new(),
     };
-    Ok((record, runs.iter().map(|run| grundy_search::peg::encode_run(run)).collect()))
+    Ok((
+        record,
+        runs.iter()
+            .map(|run| grundy_search::peg::encode_run(run))
+            .collect(),
+    ))
 }
-

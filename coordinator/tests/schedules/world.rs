@@ -2,7 +2,9 @@
 
 use crate::network::{Network, Weather};
 use crate::worker::{HandIn, Outcome, Worker};
-use grundy::core::{Acceptance, Action, Core, CoreError, Event, JobView, Millis, Options, Reply, TaskSpec, Token, Verdict};
+use grundy::core::{
+    Acceptance, Action, Core, CoreError, Event, JobView, Millis, Options, Reply, TaskSpec, Token, Verdict,
+};
 use grundy_games::claim::Claim;
 use grundy_games::problem::Fields;
 use grundy_tables::jobs::memory::MemoryJobs;
@@ -16,11 +18,22 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone)]
 enum Message {
     /// From a run of a worker to the coordinator.
-    Request { worker: usize, incarnation: u64, request: Request },
+    Request {
+        worker: usize,
+        incarnation: u64,
+        request: Request,
+    },
     /// From the coordinator to a run of a worker.
-    Response { worker: usize, incarnation: u64, request: Request, reply: Reply },
+    Response {
+        worker: usize,
+        incarnation: u64,
+        request: Request,
+        reply: Reply,
+    },
     /// A worker looks after itself.
-    Wake { worker: usize },
+    Wake {
+        worker: usize,
+    },
     /// The coordinator's clock.
     Tick,
     /// The user looks.
@@ -29,8 +42,12 @@ enum Message {
     CoordinatorDies,
     CoordinatorStarts,
     /// A worker dies and comes back.
-    WorkerDies { worker: usize },
-    WorkerStarts { worker: usize },
+    WorkerDies {
+        worker: usize,
+    },
+    WorkerStarts {
+        worker: usize,
+    },
 }
 
 /// What a worker asks.
@@ -121,7 +138,9 @@ impl World {
             let time = rng.random_range(10..STORM_MS);
             let message = match rng.random_ratio(1, 3) {
                 true => Message::CoordinatorDies,
-                false => Message::WorkerDies { worker: rng.random_range(0..plan.workers) },
+                false => Message::WorkerDies {
+                    worker: rng.random_range(0..plan.workers),
+                },
             };
             network.at(time, message);
         }
@@ -177,15 +196,28 @@ impl World {
         let job = self.job.ok_or("the user has no job")?;
         let view = self.look(job)?.ok_or("the solved job is gone after a crash")?;
         if view.status != JobStatus::Solved || answer(&view)? != expected {
-            return Err(format!("after a crash the job is {:?} with {}", view.status, answer(&view)?));
+            return Err(format!(
+                "after a crash the job is {:?} with {}",
+                view.status,
+                answer(&view)?
+            ));
         }
         Ok(())
     }
 
     fn happen(&mut self, message: Message) -> Result<(), String> {
         match message {
-            Message::Request { worker, incarnation, request } => return self.request(worker, incarnation, request),
-            Message::Response { worker, incarnation, request, reply } => {
+            Message::Request {
+                worker,
+                incarnation,
+                request,
+            } => return self.request(worker, incarnation, request),
+            Message::Response {
+                worker,
+                incarnation,
+                request,
+                reply,
+            } => {
                 if self.workers[worker].alive && self.workers[worker].incarnation == incarnation {
                     return self.response(worker, request, reply);
                 }
@@ -211,7 +243,8 @@ impl World {
                 if self.workers[worker].alive {
                     self.workers[worker].die();
                     let delay = self.rng.random_range(1..800);
-                    self.network.at(self.now + delay, Message::WorkerStarts { worker });
+                    self.network
+                        .at(self.now + delay, Message::WorkerStarts { worker });
                 }
             }
             Message::WorkerStarts { worker } => {
@@ -247,9 +280,14 @@ impl World {
         for action in core.step(Millis(self.now), event) {
             match action {
                 Action::Commit(writes, durability) => {
-                    let durability =
-                        if self.plan.acknowledge_unsynced { Durability::Buffered } else { durability };
-                    self.storage.commit(&writes, durability).map_err(|error| error.to_string())?;
+                    let durability = if self.plan.acknowledge_unsynced {
+                        Durability::Buffered
+                    } else {
+                        durability
+                    };
+                    self.storage
+                        .commit(&writes, durability)
+                        .map_err(|error| error.to_string())?;
                     if self.now < STORM_MS && self.rng.random_ratio(1, 500) {
                         return self.happen(Message::CoordinatorDies);
                     }
@@ -262,14 +300,18 @@ impl World {
     }
 
     fn reply(&mut self, token: Token, reply: Reply) -> Result<(), String> {
-        let Some((worker, incarnation, request)) = self.waiting.remove(&token) else { return Ok(()) };
+        let Some((worker, incarnation, request)) = self.waiting.remove(&token) else {
+            return Ok(());
+        };
         match (&reply, &request) {
             (Reply::Leased(assignment), _) => {
                 self.leases += 1;
                 if let TaskSpec::Claim { claim, .. } = &assignment.task
                     && self.acknowledged.contains(claim)
                 {
-                    return Err(format!("handed out again after its decision was acknowledged: {claim:?}"));
+                    return Err(format!(
+                        "handed out again after its decision was acknowledged: {claim:?}"
+                    ));
                 }
             }
             (Reply::Completed(Acceptance::Accepted | Acceptance::Known), Request::HandIn(hand_in)) => {
@@ -279,11 +321,21 @@ impl World {
                     self.acknowledged.insert(result.claim.clone());
                 }
             }
-            (Reply::Error(CoreError::Register { .. } | CoreError::Superseded { .. } | CoreError::NoSuchJob(_)), _) => {}
+            (
+                Reply::Error(
+                    CoreError::Register { .. } | CoreError::Superseded { .. } | CoreError::NoSuchJob(_),
+                ),
+                _,
+            ) => {}
             (Reply::Error(error), _) => return Err(format!("the core refuses an honest worker: {error}")),
             _ => {}
         }
-        let message = Message::Response { worker, incarnation, request, reply };
+        let message = Message::Response {
+            worker,
+            incarnation,
+            request,
+            reply,
+        };
         self.network.send(self.now, message, &mut self.rng);
         Ok(())
     }
@@ -292,12 +344,16 @@ impl World {
     fn ask_core(&mut self, event: impl FnOnce(Token) -> Event) -> Result<Option<Reply>, String> {
         self.next_token += 1;
         let token = Token(self.next_token);
-        let Some(core) = &mut self.core else { return Ok(None) };
+        let Some(core) = &mut self.core else {
+            return Ok(None);
+        };
         let mut answer = None;
         for action in core.step(Millis(self.now), event(token)) {
             match action {
                 Action::Commit(writes, durability) => {
-                    self.storage.commit(&writes, durability).map_err(|error| error.to_string())?;
+                    self.storage
+                        .commit(&writes, durability)
+                        .map_err(|error| error.to_string())?;
                 }
                 Action::Reply(to, reply) if to == token => answer = Some(reply),
                 Action::Reply(to, reply) => self.reply(to, reply)?,
@@ -313,7 +369,11 @@ impl World {
     fn user(&mut self) -> Result<(), String> {
         let Some(job) = self.job else {
             let fields = self.plan.fields.clone();
-            let reply = self.ask_core(|token| Event::Submit { token, fields, unix_ms: 0 })?;
+            let reply = self.ask_core(|token| Event::Submit {
+                token,
+                fields,
+                unix_ms: 0,
+            })?;
             if let Some(Reply::Submitted { job, .. }) = reply {
                 self.job = Some(job);
             }
@@ -332,7 +392,10 @@ impl World {
     }
 
     fn look(&mut self, job: JobId) -> Result<Option<JobView>, String> {
-        match self.ask_core(|token| Event::View { token, job: Some(job) })? {
+        match self.ask_core(|token| Event::View {
+            token,
+            job: Some(job),
+        })? {
             Some(Reply::View { jobs, .. }) => Ok(jobs.into_iter().next()),
             _ => Ok(None),
         }
@@ -348,7 +411,11 @@ impl World {
 
     fn ask(&mut self, worker: usize, request: Request) {
         let incarnation = self.workers[worker].incarnation;
-        let message = Message::Request { worker, incarnation, request };
+        let message = Message::Request {
+            worker,
+            incarnation,
+            request,
+        };
         self.network.send(self.now, message, &mut self.rng);
     }
 
@@ -358,12 +425,19 @@ impl World {
         if !worker.alive {
             return;
         }
-        if worker.current.as_ref().is_some_and(|current| current.done_at <= self.now)
+        if worker
+            .current
+            .as_ref()
+            .is_some_and(|current| current.done_at <= self.now)
             && let Some(current) = worker.current.take()
         {
             worker.outbox.push(current.hand_in);
         }
-        let (registered, idle, outbox) = (worker.epoch.is_some(), worker.current.is_none(), worker.outbox.clone());
+        let (registered, idle, outbox) = (
+            worker.epoch.is_some(),
+            worker.current.is_none(),
+            worker.outbox.clone(),
+        );
         if registered {
             self.ask(index, Request::Heartbeat);
             for hand_in in outbox {
@@ -396,17 +470,41 @@ impl World {
                 if worker.incarnation != incarnation {
                     return Ok(());
                 }
-                Event::Register { token, worker: session.worker, incarnation, threads: 1 }
+                Event::Register {
+                    token,
+                    worker: session.worker,
+                    incarnation,
+                    threads: 1,
+                }
             }
-            Request::Lease => Event::Lease { token, session, wait_ms: 40, cursors },
+            Request::Lease => Event::Lease {
+                token,
+                session,
+                wait_ms: 40,
+                cursors,
+            },
             Request::Heartbeat => {
-                let current = worker.current.iter().filter(|_| worker.incarnation == incarnation);
-                Event::Heartbeat { token, session, leases: current.map(|c| c.progress.clone()).collect(), cursors }
+                let current = worker
+                    .current
+                    .iter()
+                    .filter(|_| worker.incarnation == incarnation);
+                Event::Heartbeat {
+                    token,
+                    session,
+                    leases: current.map(|c| c.progress.clone()).collect(),
+                    cursors,
+                }
             }
             Request::HandIn(hand_in) => {
                 let HandIn { lease, job, result } = (**hand_in).clone();
                 match result {
-                    Outcome::Claim(result) => Event::Complete { token, session, lease, job, result },
+                    Outcome::Claim(result) => Event::Complete {
+                        token,
+                        session,
+                        lease,
+                        job,
+                        result,
+                    },
                     Outcome::Part(part, record, runs) => {
                         for (to_part, run) in runs.iter().enumerate() {
                             self.storage
@@ -414,7 +512,15 @@ impl World {
                                 .map_err(|error| error.to_string())?;
                         }
                         let nodes = record.boards;
-                        Event::CompletePart { token, session, lease, job, part, record, nodes }
+                        Event::CompletePart {
+                            token,
+                            session,
+                            lease,
+                            job,
+                            part,
+                            record,
+                            nodes,
+                        }
                     }
                 }
             }
@@ -445,7 +551,11 @@ impl World {
                 }
             }
             Reply::Heartbeat { lapsed, .. } => {
-                if worker.current.as_ref().is_some_and(|current| lapsed.contains(&current.progress.lease)) {
+                if worker
+                    .current
+                    .as_ref()
+                    .is_some_and(|current| lapsed.contains(&current.progress.lease))
+                {
                     worker.current = None;
                 }
             }

@@ -11,7 +11,9 @@ pub struct Facts(BTreeMap<Subject, BTreeMap<i16, bool>>);
 
 /// Two decided claims that cannot both hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("contradiction about one subject: parameter {known} is {known_truth}, but parameter {new} came out {new_truth}")]
+#[error(
+    "contradiction about one subject: parameter {known} is {known_truth}, but parameter {new} came out {new_truth}"
+)]
 pub struct Contradiction {
     /// The parameter of the claim that was known.
     pub known: i16,
@@ -28,16 +30,28 @@ impl Facts {
     ///
     /// # Errors
     /// [`Contradiction`] with what is known; nothing is added then.
-    pub fn insert(&mut self, rules: &dyn ClaimRules, claim: &Claim, truth: bool) -> Result<bool, Contradiction> {
+    pub fn insert(
+        &mut self,
+        rules: &dyn ClaimRules,
+        claim: &Claim,
+        truth: bool,
+    ) -> Result<bool, Contradiction> {
         let about = self.0.entry(claim.subject.clone()).or_default();
         for (&known, &known_truth) in about.iter() {
             if rules.infer(known, known_truth, claim.parameter) == Some(!truth)
                 || rules.infer(claim.parameter, truth, known) == Some(!known_truth)
             {
-                return Err(Contradiction { known, known_truth, new: claim.parameter, new_truth: truth });
+                return Err(Contradiction {
+                    known,
+                    known_truth,
+                    new: claim.parameter,
+                    new_truth: truth,
+                });
             }
         }
-        let implied = about.iter().any(|(&known, &t)| rules.infer(known, t, claim.parameter).is_some());
+        let implied = about
+            .iter()
+            .any(|(&known, &t)| rules.infer(known, t, claim.parameter).is_some());
         if !implied {
             about.insert(claim.parameter, truth);
         }
@@ -47,7 +61,9 @@ impl Facts {
     /// The claim's truth, directly or by inference.
     pub fn truth(&self, rules: &dyn ClaimRules, claim: &Claim) -> Option<bool> {
         let about = self.0.get(&claim.subject)?;
-        about.iter().find_map(|(&known, &truth)| rules.infer(known, truth, claim.parameter))
+        about
+            .iter()
+            .find_map(|(&known, &truth)| rules.infer(known, truth, claim.parameter))
     }
 
     /// How many claims are kept.
@@ -96,10 +112,17 @@ pub enum EvaluateError {
 ///
 /// # Errors
 /// [`EvaluateError::Undecided`] when one of the plan's claims stays open within `limits`, which apply to each claim.
-pub fn evaluate(plan: &dyn Plan, engine: &mut dyn Engine, limits: &Limits<'_>) -> Result<Answer, EvaluateError> {
+pub fn evaluate(
+    plan: &dyn Plan,
+    engine: &mut dyn Engine,
+    limits: &Limits<'_>,
+) -> Result<Answer, EvaluateError> {
     let mut facts = Facts::default();
     loop {
-        let wanted = match plan.next(&Known { rules: plan.rules(), facts: &facts }) {
+        let wanted = match plan.next(&Known {
+            rules: plan.rules(),
+            facts: &facts,
+        }) {
             Progress::Answered(answer) => return Ok(answer),
             Progress::Ask(wanted) => wanted,
         };

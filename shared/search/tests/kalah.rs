@@ -6,7 +6,7 @@
 mod oracle;
 mod support;
 
-use grundy_games::claim::{Claim, ClaimRules, Expansion};
+use grundy_games::claim::{Claim, ClaimRules, Expansion, Fact};
 use grundy_games::kalah::{
     KalahClaims, KalahPlan, MoveTable, Position, Problem, Rules, parse_opening, replay,
 };
@@ -19,7 +19,7 @@ use oracle::Bins;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use support::{MapTable, NoTable};
 
 /// Published games with more seeds than this are for the long tests.
@@ -246,7 +246,8 @@ proptest! {
         match claims.expand(&claim).expect("well formed") {
             Expansion::Decided(decided) => prop_assert_eq!(decided, truth),
             Expansion::Open(edges) => {
-                let supported = edges.iter().any(|edge| edge.polarity.supports(full_truth(&claims, &edge.claim)));
+                let mut memo = HashMap::new();
+                let supported = edges.iter().any(|edge| edge.polarity.supports(full_truth(&claims, &edge.claim, &mut memo)));
                 prop_assert_eq!(supported, truth);
                 let distinct: HashSet<_> = edges.iter().map(|edge| &edge.claim).collect();
                 prop_assert_eq!(distinct.len(), edges.len());
@@ -259,60 +260,104 @@ proptest! {
         }
     }
 
-    /// Small budgets, one after the other, get there, and what they report on the way is true.
+    /// What the search reports on the way is true.
     #[test]
-    fn small_budgets_add_up(case in small(12), budget in 1u64..20) {
+    fn reported_facts_are_true(case in small(10)) {
         let problem = problem(&case.rules.to_string(), &case.text, "gain");
         let claims = KalahClaims::new(problem.position().houses(), case.rules);
-        let gain = case.bins.value(&mut HashMap::new()) - lead(&case.bins);
+        let gain = (case.bins.value(&mut HashMap::new()) - lead(&case.bins)) as i16;
+        let mut memo = HashMap::new();
         for margin in [gain, gain + 2] {
-            let claim = claims.claim(problem.position().board(), margin as i16);
-            let mut engine = engine(&problem);
-            let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-            let limits = Limits { nodes: budget, report_work_min: 1, stop: &stop, progress: &progress };
-            let mut total = 0;
-            let truth = loop {
-                let outcome = engine.decide(&claim, &limits).expect("well formed");
-                total += outcome.nodes;
-                prop_assert!(outcome.nodes <= budget && total < 1_000_000);
-                for fact in &outcome.facts {
-                    prop_assert_eq!(claims.check(&fact.claim), Ok(()));
-                }
-                match outcome.verdict {
-                    Verdict::Decided(truth) => break truth,
-                    Verdict::Open { numbers, children } => {
-                        prop_assert_eq!(numbers.truth(), None);
-                        let Expansion::Open(edges) = claims.expand(&claim).expect("well formed") else {
-                            return Err(TestCaseError::fail("an open claim that the rules decide"));
-                        };
-                        for (child, _) in children {
-                            prop_assert!(edges.iter().any(|edge| edge.claim == child));
-                        }
-                    }
-                }
-            };
-            prop_assert_eq!(truth, margin <= gain);
-            prop_assert_eq!(progress.into_inner(), total);
+            let claim = claims.claim(problem.position().board(), margin);
+            let (facts, _) = decide_in_steps(&problem, &claim, u64::MAX);
+            for fact in facts {
+                prop_assert_eq!(claims.check(&fact.claim), Ok(()));
+                prop_assert_eq!(full_truth(&claims, &fact.claim, &mut memo), fact.truth, "{:?}", fact);
+            }
+        }
+    }
+}
+
+/// Decides a claim by budgets of `step` nodes, one after the other, and checks each outcome against the contract of engines.
+/// The facts reported on the way, the claim itself among them, and the number of budgets.
+fn decide_in_steps(problem: &Problem, claim: &Claim, step: u64) -> (Vec<Fact>, u64) {
+    let claims = KalahClaims::new(problem.position().houses(), problem.rules());
+    let mut engine = engine(problem);
+    let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    let limits = Limits {
+        nodes: step,
+        report_work_min: 1,
+        stop: &stop,
+        progress: &progress,
+    };
+    let (mut facts, mut steps, mut total) = (Vec::new(), 0, 0);
+    loop {
+        let outcome = engine.decide(claim, &limits).expect("well formed");
+        steps += 1;
+        total += outcome.nodes;
+        assert!(outcome.nodes <= step && outcome.facts.iter().all(|fact| fact.claim != *claim));
+        assert_eq!(progress.load(Ordering::Relaxed), total);
+        assert!(
+            total < 10_000_000,
+            "no progress by steps of {step}: {}",
+            claims.describe(claim)
+        );
+        facts.extend(outcome.facts);
+        match outcome.verdict {
+            Verdict::Decided(truth) => {
+                facts.push(Fact {
+                    claim: claim.clone(),
+                    truth,
+                    work: total,
+                });
+                return (facts, steps);
+            }
+            Verdict::Open { numbers, children } => {
+                assert_eq!(numbers.truth(), None);
+                let Ok(Expansion::Open(edges)) = claims.expand(claim) else {
+                    panic!("an open claim that the rules decide: {}", claims.describe(claim))
+                };
+                assert!(
+                    children
+                        .iter()
+                        .all(|(child, _)| edges.iter().any(|edge| edge.claim == *child))
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn small_budgets_add_up() {
+    for (board, value) in [("6,2", 6), ("4,3", 6), ("4,4", 2)] {
+        let problem = problem("standard", board, "gain");
+        let claims = KalahClaims::new(problem.position().houses(), Rules::Standard);
+        for (margin, truth) in [(value, true), (value + 2, false)] {
+            let claim = claims.claim(problem.position().board(), margin);
+            let (facts, steps) = decide_in_steps(&problem, &claim, 25);
+            assert!(steps > 1, "{board} was too easy to test anything");
+            assert_eq!(
+                facts.last().map(|fact| fact.truth),
+                Some(truth),
+                "{board} at least {margin}"
+            );
         }
     }
 }
 
 /// A claim's truth by expanding it to the end.
-fn full_truth(claims: &KalahClaims, claim: &Claim) -> bool {
-    fn decide(claims: &KalahClaims, claim: &Claim, memo: &mut HashMap<Claim, bool>) -> bool {
-        if let Some(truth) = memo.get(claim) {
-            return *truth;
-        }
-        let truth = match claims.expand(claim).expect("children are well formed") {
-            Expansion::Decided(truth) => truth,
-            Expansion::Open(edges) => edges
-                .iter()
-                .any(|edge| edge.polarity.supports(decide(claims, &edge.claim, memo))),
-        };
-        memo.insert(claim.clone(), truth);
-        truth
+fn full_truth(claims: &KalahClaims, claim: &Claim, memo: &mut HashMap<Claim, bool>) -> bool {
+    if let Some(truth) = memo.get(claim) {
+        return *truth;
     }
-    decide(claims, claim, &mut HashMap::new())
+    let truth = match claims.expand(claim).expect("children are well formed") {
+        Expansion::Decided(truth) => truth,
+        Expansion::Open(edges) => edges
+            .iter()
+            .any(|edge| edge.polarity.supports(full_truth(claims, &edge.claim, memo))),
+    };
+    memo.insert(claim.clone(), truth);
+    truth
 }
 
 #[test]

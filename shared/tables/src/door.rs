@@ -143,7 +143,7 @@ impl Store {
                 Change::Put(family, key, value) => batch.put_cf(self.family(family)?, key, value),
                 Change::Delete(family, key) => batch.delete_cf(self.family(family)?, key),
                 Change::DeleteRange(family, from, to) => {
-                    batch.delete_range_cf(self.family(family)?, from, to)
+                    batch.delete_range_cf(self.family(family)?, from, to);
                 }
             }
         }
@@ -219,23 +219,88 @@ impl Store {
     }
 }
 
-/// Sorts RocksDB's errors. It gives the system's error in words only.
+/// Sorts RocksDB's errors.
 fn failure(directory: &Path, error: &rocksdb::Error) -> StorageError {
-    let reason = error.to_string();
+    sort(directory, error.kind(), error.to_string())
+}
+
+/// RocksDB gives the system's error in words only; the words are those of `strerror` in the C locale, which programs have
+/// unless they ask for another.
+fn sort(directory: &Path, kind: ErrorKind, reason: String) -> StorageError {
     let says = |words: &[&str]| words.iter().any(|words| reason.contains(words));
     let directory = directory.to_path_buf();
-    if error.kind() == ErrorKind::Corruption {
+    if says(&["No space left on device", "Disk quota exceeded", "NoSpace"]) {
+        StorageError::Full { directory, reason }
+    } else if says(&[
+        "Read-only file system",
+        "Permission denied",
+        "Operation not permitted",
+    ]) {
+        StorageError::ReadOnly { directory, reason }
+    } else if says(&["While lock file", "lock hold by current process"]) {
+        StorageError::Locked { directory }
+    } else if kind == ErrorKind::Corruption {
         StorageError::Corrupt {
             place: directory.join(DATABASE).display().to_string(),
             reason,
         }
-    } else if says(&["No space left", "Disk quota exceeded", "Space limit"]) {
-        StorageError::Full { directory, reason }
-    } else if says(&["Read-only file system", "Permission denied"]) {
-        StorageError::ReadOnly { directory, reason }
-    } else if says(&["While lock file", "lock hold by current process"]) {
-        StorageError::Locked { directory }
     } else {
         StorageError::Io { directory, reason }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::marker::io_error;
+    use std::io;
+
+    /// Messages as RocksDB 11.8 gives them.
+    #[test]
+    fn messages_of_rocksdb_are_sorted() {
+        let directory = PathBuf::from("/data");
+        let sorted = |kind, reason: &str| sort(&directory, kind, reason.to_owned());
+        let io = |reason| sorted(ErrorKind::IOError, reason);
+        let full = io(
+            "IO error: No space left on device: While appending to file: /data/db/000012.log: No space left on device",
+        );
+        assert!(matches!(full, StorageError::Full { .. }), "{full:?}");
+        let locked = io("IO error: While lock file: /data/db/LOCK: Resource temporarily unavailable");
+        assert_eq!(
+            locked,
+            StorageError::Locked {
+                directory: directory.clone()
+            }
+        );
+        let read_only =
+            io("IO error: While open a file for appending: /data/db/MANIFEST-000004: Read-only file system");
+        assert!(
+            matches!(read_only, StorageError::ReadOnly { .. }),
+            "{read_only:?}"
+        );
+        let corrupt = sorted(
+            ErrorKind::Corruption,
+            "Corruption: block checksum mismatch: stored = 1, computed = 2",
+        );
+        assert!(matches!(corrupt, StorageError::Corrupt { .. }), "{corrupt:?}");
+        let other = io("IO error: While fsync: /data/db/000012.log: Input/output error");
+        assert!(matches!(other, StorageError::Io { .. }), "{other:?}");
+    }
+
+    #[test]
+    fn errors_of_the_system_are_sorted() {
+        let sorted = |errno| io_error(Path::new("/data"), &io::Error::from_raw_os_error(errno));
+        // Linux's numbers of ENOSPC, EDQUOT, EROFS, EACCES and EIO.
+        assert!(
+            [28, 122]
+                .iter()
+                .all(|&errno| matches!(sorted(errno), StorageError::Full { .. }))
+        );
+        assert!(
+            [30, 13]
+                .iter()
+                .all(|&errno| matches!(sorted(errno), StorageError::ReadOnly { .. }))
+        );
+        assert!(matches!(sorted(5), StorageError::Io { .. }));
     }
 }

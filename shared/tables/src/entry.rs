@@ -119,7 +119,7 @@ pub fn merge(old: &Entry, new: &Entry) -> Entry {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 

@@ -271,3 +271,49 @@ impl PositionTable {
         self.store.sync()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::tests::entries;
+    use proptest::prelude::*;
+
+    fn keys() -> impl Strategy<Value = Key> {
+        (any::<[u64; 2]>(), any::<u32>()).prop_map(|(words, tag)| Key { words, tag })
+    }
+
+    proptest! {
+        #[test]
+        fn entries_come_back_and_damage_is_detected(key in keys(), entry in entries(), flip in 1..=255u8) {
+            let bytes = encode_key(&key);
+            let value = encode_entry(&bytes, &entry);
+            prop_assert_eq!(decode_key(&bytes), Ok(key));
+            let back = decode_entry(&bytes, &value).expect("it is intact");
+            prop_assert_eq!(pack(&back), pack(&entry));
+            for place in 0..value.len() {
+                let mut damaged = value.clone();
+                damaged[place] ^= flip;
+                prop_assert!(decode_entry(&bytes, &damaged).is_err(), "byte {}", place);
+                prop_assert!(decode_entry(&bytes, &value[..place]).is_err(), "{} bytes", place);
+            }
+            for place in 0..bytes.len() {
+                let mut other = bytes;
+                other[place] ^= flip;
+                prop_assert!(decode_entry(&other, &value).is_err(), "byte {} of the key", place);
+            }
+        }
+
+        #[test]
+        fn keys_sort_by_tag_and_words(a in keys(), b in keys(), same_tag: bool) {
+            let b = if same_tag { Key { tag: a.tag, ..b } } else { b };
+            let order = |key: &Key| (key.tag, key.words);
+            prop_assert_eq!(encode_key(&a).cmp(&encode_key(&b)), order(&a).cmp(&order(&b)));
+        }
+
+        #[test]
+        fn any_bytes_are_refused_without_a_panic(key in prop::collection::vec(any::<u8>(), 0..24), value in prop::collection::vec(any::<u8>(), 0..24)) {
+            prop_assert!(decode_key(&key).is_ok() == (key.len() == KEY_BYTES));
+            prop_assert!(decode_entry(&key, &value).is_err());
+        }
+    }
+}

@@ -3,7 +3,8 @@
 //! A bucket is one 64-byte cache line of eight atomic words, so a probe costs one cache miss:
 //!
 //! ```text
-//! word 0      sequence: odd while a writer is in the bucket, two more after each write
+//! word 0      bits 0..48 sequence: odd while a writer is in the bucket, two more after each write
+//!             bits 48..64 marks: which costly keys were here and had to go, by four bits of their mix
 //! words 1, 2  key words of slot 0        words 3, 4  key words of slot 1
 //! word 5      data of slot 0             word 6      data of slot 1       (see `entry`)
 //! word 7      tags: slot 0 in the low half, slot 1 in the high half
@@ -24,16 +25,19 @@
 //!
 //! Writers exclude each other by the compare-exchange, whose acquire makes the previous writer's words visible to
 //! the next. A writer that finds another inside drops its store, and a reader that keeps meeting writers reports a miss:
-//! forgetting is allowed, waiting is not. The sequence would wrap after 2^63 writes to one bucket.
+//! forgetting is allowed, waiting is not. The sequence wraps after 2^47 writes to one bucket, which a reader would have to
+//! sleep through exactly. Marks change in a writer's hands only, so comparing the whole word compares the sequence.
 //!
 //! # Replacement
 //!
 //! A newcomer always gets in, since the search needs soon what it has just found: under its own key, else in an empty
 //! slot, else in the slot of lower `priority`. The other slot ages a little each time, so the costlier entry of
-//! a bucket stays for a number of stores that grows with its cost, and not for ever.
+//! a bucket stays for a number of stores that grows with its cost, and not for ever. If it was costly enough to be on
+//! disk, its going leaves a mark, so that a later miss, in the same cache line, knows that asking the disk may pay.
 
 use crate::entry::{aged, contradict, is_final, pack, priority, unpack};
 use crate::error::StorageError;
+use crate::options::TierOptions;
 use grundy_search::table::{Entry, Key, Table};
 use std::hint::spin_loop;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -59,7 +63,21 @@ const STORES_PER_AGE: u64 = 4;
 /// Buckets that `len` looks at.
 const SAMPLE: usize = 4096;
 
+/// The marks' bits in the sequence word.
+const MARKS: u64 = !0 << 48;
+
 type Bucket = [AtomicU64; WORDS];
+
+/// What a probe found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lookup {
+    /// The key's entry.
+    Found(Entry),
+    /// Nothing, and nothing costly is known to have been here.
+    Absent,
+    /// Nothing, but an entry of this key or one like it was here and had to go.
+    Evicted,
+}
 
 /// A transposition table of fixed size in memory, shared by threads.
 pub struct RamTable {
@@ -68,6 +86,8 @@ pub struct RamTable {
     /// Words to skip so that buckets lie on cache lines.
     start: usize,
     buckets: usize,
+    /// What leaves a mark when it is evicted; nothing while there is no disk to ask.
+    marked: Option<TierOptions>,
 }
 
 /// What became of an entry offered to a [`RamTable`].
@@ -77,8 +97,10 @@ pub enum Insertion {
     Stored,
     /// It is in, and this one is out.
     Evicted(Key, Entry),
-    /// It is not in: a final entry of the same key stays, or what is there is worth more.
+    /// It is not in: an entry of the same key stays that is final, or costlier.
     Kept,
+    /// It is not in: what is there is worth more. Only for entries from disk.
+    Refused,
     /// It is not in: another thread was writing to the bucket.
     Busy,
     /// It is not in: this final entry of the same key says the opposite.
@@ -113,7 +135,13 @@ impl RamTable {
             words,
             start,
             buckets,
+            marked: None,
         })
+    }
+
+    /// From now on, entries that these options cover leave a mark when they are evicted.
+    pub(crate) fn mark_evicted(&mut self, options: TierOptions) {
+        self.marked = Some(options);
     }
 
     /// Bytes of its buckets.
@@ -151,9 +179,9 @@ impl RamTable {
     }
 
     #[inline]
-    fn bucket(&self, key: &Key) -> &Bucket {
+    fn bucket(&self, hash: u64) -> &Bucket {
         // The high half of the product is uniform over the buckets whatever their number (Lemire 2019).
-        let index = (u128::from(mix(key)) * self.buckets as u128) >> 64;
+        let index = (u128::from(hash) * self.buckets as u128) >> 64;
         &self.all()[index as usize]
     }
 
@@ -164,20 +192,84 @@ impl RamTable {
     }
 
     pub(crate) fn offer(&self, key: &Key, entry: &Entry, admission: Admission) -> Insertion {
-        let bucket = self.bucket(key);
-        let sequence = bucket[SEQUENCE].load(Relaxed);
-        if sequence & 1 == 1
-            || bucket[SEQUENCE]
-                .compare_exchange(sequence, sequence + 1, Acquire, Relaxed)
-                .is_err()
-        {
+        let hash = mix(key);
+        let bucket = self.bucket(hash);
+        let Some(entered) = enter(bucket) else {
             return Insertion::Busy;
-        }
-        fence(Release);
-        let insertion = change(bucket, key, entry, admission, sequence);
-        bucket[SEQUENCE].store(sequence + 2, Release);
+        };
+        let insertion = change(bucket, key, entry, admission, entered);
+        let covered = |entry| self.marked.is_some_and(|options| options.covers(entry));
+        let marks = match &insertion {
+            Insertion::Evicted(key, entry) if covered(entry) => entered | mark(mix(key)),
+            Insertion::Refused if covered(entry) => entered | mark(hash),
+            _ => entered,
+        };
+        leave(bucket, entered, marks);
         insertion
     }
+
+    /// Removes the mark of the key, and of keys like it: the disk has been asked.
+    pub(crate) fn unmark(&self, key: &Key) {
+        let hash = mix(key);
+        let bucket = self.bucket(hash);
+        if let Some(entered) = enter(bucket) {
+            leave(bucket, entered, entered & !mark(hash));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn look_up(&self, key: &Key) -> Lookup {
+        let hash = mix(key);
+        let bucket = self.bucket(hash);
+        for _ in 0..READ_TRIES {
+            let sequence = bucket[SEQUENCE].load(Acquire);
+            if sequence & 1 == 1 {
+                spin_loop();
+                continue;
+            }
+            let Some(slot) = find(bucket, key) else {
+                // A miss needs no second look: if it is a writer's doing, forgetting is allowed.
+                return if sequence & mark(hash) == 0 {
+                    Lookup::Absent
+                } else {
+                    Lookup::Evicted
+                };
+            };
+            let data = bucket[DATA + slot].load(Relaxed);
+            fence(Acquire);
+            if bucket[SEQUENCE].load(Relaxed) == sequence {
+                return unpack(data).map_or(Lookup::Absent, Lookup::Found);
+            }
+        }
+        Lookup::Absent
+    }
+}
+
+/// The bit of the sequence word that marks keys with this mix. Buckets are chosen by its high bits, marks by its low ones.
+#[inline]
+fn mark(hash: u64) -> u64 {
+    1 << (48 + (hash & 15))
+}
+
+/// Becomes the bucket's writer, and returns its sequence word as it was; `None` while there is another.
+#[inline]
+fn enter(bucket: &Bucket) -> Option<u64> {
+    let sequence = bucket[SEQUENCE].load(Relaxed);
+    if sequence & 1 == 1
+        || bucket[SEQUENCE]
+            .compare_exchange(sequence, sequence + 1, Acquire, Relaxed)
+            .is_err()
+    {
+        return None;
+    }
+    fence(Release);
+    Some(sequence)
+}
+
+/// Ends being the bucket's writer.
+#[inline]
+fn leave(bucket: &Bucket, entered: u64, marks: u64) {
+    bucket[SEQUENCE].store((entered + 2) & !MARKS | marks & MARKS, Release);
 }
 
 /// Changes a bucket whose writer the caller is.
@@ -209,7 +301,7 @@ fn change(bucket: &Bucket, key: &Key, entry: &Entry, admission: Admission, seque
                 (1, second)
             };
             if admission == Admission::IfWorthMore && priority(data[slot]) >= priority(word) {
-                return Insertion::Kept;
+                return Insertion::Refused;
             }
             // Not by a random number: the sequence counts the bucket's stores already.
             if (sequence >> 1).is_multiple_of(STORES_PER_AGE) {
@@ -257,21 +349,10 @@ pub(crate) fn mix(key: &Key) -> u64 {
 impl Table for RamTable {
     #[inline]
     fn probe(&self, key: &Key) -> Option<Entry> {
-        let bucket = self.bucket(key);
-        for _ in 0..READ_TRIES {
-            let sequence = bucket[SEQUENCE].load(Acquire);
-            if sequence & 1 == 1 {
-                spin_loop();
-                continue;
-            }
-            // A miss needs no second look: if it is a writer's doing, forgetting is allowed.
-            let data = bucket[DATA + find(bucket, key)?].load(Relaxed);
-            fence(Acquire);
-            if bucket[SEQUENCE].load(Relaxed) == sequence {
-                return unpack(data);
-            }
+        match self.look_up(key) {
+            Lookup::Found(entry) => Some(entry),
+            Lookup::Absent | Lookup::Evicted => None,
         }
-        None
     }
 
     #[inline]

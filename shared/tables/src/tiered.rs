@@ -5,53 +5,31 @@
 //!   the offer is dropped and counted.
 //! - The writer merges what it is offered into the position table in batches, unsynced: a crash of the machine loses
 //!   work that can be repeated, and nothing else.
+//! - A probe that misses where a costly entry had to go asks the reader thread, in the same manner, to bring it back: too late
+//!   for this probe, in time for the next visit.
 //! - At the start the loader thread streams the position table into RAM, where a costlier entry wins its place, while
 //!   engines already run.
 
 use crate::error::StorageError;
+use crate::options::TierOptions;
 use crate::positions::{Contradiction, PositionTable};
-use crate::ram::{Admission, Insertion, RamTable};
+use crate::ram::{Admission, Insertion, Lookup, RamTable};
 use crate::statistics::{Counters, TableStatistics};
 use grundy_search::table::{Entry, Key, Namespace, Table};
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use tracing::{error, info, warn};
 
 /// Offers that may wait for the writer: 3 MiB, and a second's worth at full speed.
 const QUEUE: usize = 1 << 16;
+/// Keys that may wait for the reader. Short: a wish that has waited long is stale.
+const WISHES: usize = 1 << 12;
 /// Entries of a batch: enough to make its costs per batch small, few enough that a flush waits for milliseconds.
 const BATCH: usize = 4096;
-
-/// What goes to disk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TierOptions {
-    /// Final entries that cost at least this many nodes go to disk.
-    pub final_work_min: u64,
-    /// Open entries that cost at least this many nodes go to disk. Higher than the other, since their numbers change with each visit.
-    pub open_work_min: u64,
-}
-
-impl TierOptions {
-    /// Thresholds from one number: open entries must have cost 16 times as much as final ones.
-    pub fn with_work_min(final_work_min: u64) -> Self {
-        Self {
-            final_work_min,
-            open_work_min: final_work_min.saturating_mul(16),
-        }
-    }
-}
-
-impl Default for TierOptions {
-    /// Final entries from 1024 nodes on: about a millisecond of search, more than it costs to write and read one back, and in a
-    /// proof-number search about one node in a thousand.
-    fn default() -> Self {
-        Self::with_work_min(1024)
-    }
-}
 
 enum Message {
     Entry(Key, Entry),
@@ -63,6 +41,8 @@ pub struct TieredTable {
     shared: Arc<Shared>,
     /// `None` only while dropping.
     queue: Option<SyncSender<Message>>,
+    /// As `queue`.
+    wishes: Option<SyncSender<Key>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -74,6 +54,7 @@ struct Shared {
     counters: Counters,
     disk_writes: AtomicU64,
     loaded: AtomicU64,
+    read_back: AtomicU64,
     corrupt: AtomicU64,
     failed_writes: AtomicU64,
     contradiction: OnceLock<Contradiction>,
@@ -95,7 +76,12 @@ impl TieredTable {
     ///
     /// # Errors
     /// [`StorageError::Io`] when the system gives no thread.
-    pub fn new(ram: RamTable, positions: PositionTable, options: TierOptions) -> Result<Self, StorageError> {
+    pub fn new(
+        mut ram: RamTable,
+        positions: PositionTable,
+        options: TierOptions,
+    ) -> Result<Self, StorageError> {
+        ram.mark_evicted(options);
         let shared = Arc::new(Shared {
             ram,
             positions,
@@ -103,6 +89,7 @@ impl TieredTable {
             counters: Counters::new(),
             disk_writes: AtomicU64::new(0),
             loaded: AtomicU64::new(0),
+            read_back: AtomicU64::new(0),
             corrupt: AtomicU64::new(0),
             failed_writes: AtomicU64::new(0),
             contradiction: OnceLock::new(),
@@ -112,14 +99,17 @@ impl TieredTable {
             warmed: Condvar::new(),
         });
         let (queue, offers) = sync_channel(QUEUE);
+        let (wishes, wished) = sync_channel(WISHES);
         // Built first, so that an early return joins what was started.
         let mut table = Self {
             shared,
             queue: Some(queue),
+            wishes: Some(wishes),
             threads: Vec::new(),
         };
         table.spawn("table-writer", move |shared| shared.write(&offers))?;
         table.spawn("table-loader", |shared| shared.load())?;
+        table.spawn("table-reader", move |shared| shared.read_back(&wished))?;
         Ok(table)
     }
 
@@ -190,6 +180,7 @@ impl TieredTable {
             counters,
             disk_writes,
             loaded,
+            read_back,
             corrupt,
             failed_writes,
             ..
@@ -201,7 +192,7 @@ impl TieredTable {
             dropped: counters.sum(|stripe| &stripe.dropped),
             disk_writes: disk_writes.load(Relaxed),
             loaded: loaded.load(Relaxed),
-            read_back: 0,
+            read_back: read_back.load(Relaxed),
             corrupt: corrupt.load(Relaxed),
             failed_writes: failed_writes.load(Relaxed),
         }
@@ -211,15 +202,20 @@ impl TieredTable {
 impl Table for TieredTable {
     #[inline]
     fn probe(&self, key: &Key) -> Option<Entry> {
-        let found = self.shared.ram.probe(key);
         let stripe = self.shared.counters.stripe();
-        let count = if found.is_some() {
-            &stripe.hits
-        } else {
-            &stripe.misses
-        };
-        count.fetch_add(1, Relaxed);
-        found
+        let lookup = self.shared.ram.look_up(key);
+        if let Lookup::Found(entry) = lookup {
+            stripe.hits.fetch_add(1, Relaxed);
+            return Some(entry);
+        }
+        stripe.misses.fetch_add(1, Relaxed);
+        if lookup == Lookup::Evicted
+            && let Some(wishes) = &self.wishes
+        {
+            // When the queue is full, the mark stays and the next visit asks again.
+            let _ = wishes.try_send(*key);
+        }
+        None
     }
 
     #[inline]
@@ -231,13 +227,8 @@ impl Table for TieredTable {
             shared.contradicted(*key, kept, entry);
             return;
         }
-        let least = if entry.is_final() {
-            shared.options.final_work_min
-        } else {
-            shared.options.open_work_min
-        };
         // `Kept`: what RAM has is as good, and was offered when it came.
-        if entry.work >= least && insertion != Insertion::Kept {
+        if shared.options.covers(&entry) && insertion != Insertion::Kept {
             let offered = self
                 .queue
                 .as_ref()
@@ -286,10 +277,7 @@ impl Shared {
                     Message::Flush(reply) => flush = Some(reply),
                 }
                 if batch.len() < BATCH && flush.is_none() {
-                    next = match offers.try_recv() {
-                        Ok(message) => Some(message),
-                        Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-                    };
+                    next = offers.try_recv().ok();
                 }
             }
             let written = self.write_batch(&batch);
@@ -320,6 +308,25 @@ impl Shared {
         Ok(())
     }
 
+    /// The reader: until the queue is closed and empty.
+    fn read_back(&self, wished: &Receiver<Key>) {
+        while let Ok(key) = wished.recv() {
+            // First, since putting it back may evict a key of the same mark. One answer a mark, whatever it is: so the
+            // disk is asked no more often than costly entries leave RAM.
+            self.ram.unmark(&key);
+            match self.positions.get(&key) {
+                Ok(Some(entry)) => {
+                    if let Insertion::Contradicts(found) = self.ram.insert(&key, &entry) {
+                        self.contradicted(key, entry, found);
+                    }
+                    self.read_back.fetch_add(1, Relaxed);
+                }
+                Ok(None) => {}
+                Err(failure) => self.failed(failure),
+            }
+        }
+    }
+
     /// The loader: all of the position table into RAM, a costlier entry over a cheaper.
     fn load(&self) {
         let streamed = self.positions.for_each(|item| {
@@ -329,7 +336,7 @@ impl Shared {
                     Insertion::Stored | Insertion::Evicted(..) => {
                         self.loaded.fetch_add(1, Relaxed);
                     }
-                    Insertion::Kept | Insertion::Busy => {}
+                    Insertion::Kept | Insertion::Refused | Insertion::Busy => {}
                 },
                 Err(corrupt) => {
                     self.corrupt.fetch_add(1, Relaxed);
@@ -359,6 +366,7 @@ impl Drop for TieredTable {
         self.shared.stop.store(true, Relaxed);
         // Closes the queue: the writer takes what is in it, and ends.
         self.queue = None;
+        self.wishes = None;
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 error!("a table thread panicked");

@@ -7,7 +7,7 @@ use crate::table::{Entry, Key, Known, Namespace, Table};
 use grundy_games::claim::{Claim, ClaimError, ClaimRules};
 use grundy_games::kalah::{KalahClaims, Problem};
 
-/// Expansions that the look-ahead may spend on one new child. It saves nine tenths of the table's entries at no cost in time;
+/// Expansions that the look-ahead may spend on one new child. It saves nine tenths of the table's entries at little cost in time;
 /// longer ones save more and cost time (measured with six houses of three seeds).
 const LOOK_AHEAD_NODES: u32 = 12;
 

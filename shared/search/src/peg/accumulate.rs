@@ -3,14 +3,15 @@
 use super::counter::Entry;
 use super::error::CountError;
 
-/// Input entries for which one bucket's table still fits the second level cache, with a level's usual growth.
+/// Input entries for each bucket: with a level's usual growth its table then stays below a megabyte.
 const ENTRIES_PER_BUCKET: usize = 1 << 13;
 
-/// More buckets than this would push the buffers themselves out of the cache.
+/// More buckets than this would make the buffers large and their ends too many for the cache.
 const BUCKETS_MAX: usize = 1 << 8;
 
-/// Additions that wait in a bucket's buffer before they go to its table together.
-const BUFFERED: usize = 128;
+/// Additions that wait in a bucket's buffer before they go to its table together: enough that a batch visits each page and
+/// many a cache line of the table more than once. 32 bytes each, so 32 MiB of buffers at most.
+const BUFFERED: usize = 1 << 12;
 
 /// The first size of a bucket's table, in slots.
 const SLOTS_MIN: usize = 1 << 6;
@@ -25,11 +26,23 @@ pub(super) struct Accumulator {
     shift: u32,
 }
 
+/// A board and the two halves of its count: 24 bytes, where a u128's alignment would make 32.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    board: u64,
+    ways: [u64; 2],
+}
+
+impl Slot {
+    fn ways(self) -> u128 {
+        u128::from(self.ways[0]) | u128::from(self.ways[1]) << 64
+    }
+}
+
 /// One table with linear probing. Board 0 marks an empty slot: no board of a level is without pegs.
 #[derive(Default)]
 struct Bucket {
-    boards: Vec<u64>,
-    ways: Vec<u128>,
+    slots: Vec<Slot>,
     /// Slots in use.
     used: usize,
     waiting: Vec<Entry>,
@@ -66,12 +79,12 @@ impl Accumulator {
     pub(super) fn drain(self, mut take: impl FnMut(Entry)) -> Result<(), CountError> {
         for mut bucket in self.buckets {
             bucket.flush()?;
-            let entries = bucket
-                .boards
-                .iter()
-                .zip(&bucket.ways)
-                .filter(|(board, _)| **board != 0);
-            entries.for_each(|(&board, &ways)| take(Entry { board, ways }));
+            for slot in bucket.slots.iter().filter(|slot| slot.board != 0) {
+                take(Entry {
+                    board: slot.board,
+                    ways: slot.ways(),
+                });
+            }
         }
         Ok(())
     }
@@ -81,18 +94,21 @@ impl Bucket {
     /// Moves the waiting additions into the table.
     fn flush(&mut self) -> Result<(), CountError> {
         // The load stays at most three quarters, even if every waiting board is new.
-        while (self.used + self.waiting.len()) * 4 > self.boards.len() * 3 {
+        while (self.used + self.waiting.len()) * 4 > self.slots.len() * 3 {
             self.grow();
         }
         for entry in &self.waiting {
-            let slot = slot_of(&self.boards, entry.board);
-            if self.boards[slot] == 0 {
-                self.boards[slot] = entry.board;
+            let index = slot_of(&self.slots, entry.board);
+            let slot = &mut self.slots[index];
+            if slot.board == 0 {
+                slot.board = entry.board;
                 self.used += 1;
             }
-            self.ways[slot] = self.ways[slot]
+            let ways = slot
+                .ways()
                 .checked_add(entry.ways)
                 .ok_or(CountError::BoardOverflow { board: entry.board })?;
+            slot.ways = [ways as u64, (ways >> 64) as u64];
         }
         self.waiting.clear();
         Ok(())
@@ -100,35 +116,30 @@ impl Bucket {
 
     /// Doubles the table.
     fn grow(&mut self) {
-        let slots = (self.boards.len() * 2).max(SLOTS_MIN);
-        let (mut boards, mut ways) = (vec![0; slots], vec![0; slots]);
-        for (&board, &count) in self
-            .boards
-            .iter()
-            .zip(&self.ways)
-            .filter(|(board, _)| **board != 0)
-        {
-            let slot = slot_of(&boards, board);
-            (boards[slot], ways[slot]) = (board, count);
+        let size = (self.slots.len() * 2).max(SLOTS_MIN);
+        let smaller = std::mem::replace(&mut self.slots, vec![Slot::default(); size]);
+        for slot in smaller.into_iter().filter(|slot| slot.board != 0) {
+            let index = slot_of(&self.slots, slot.board);
+            self.slots[index] = slot;
         }
-        (self.boards, self.ways) = (boards, ways);
     }
 }
 
 /// The slot that has the board, or else the empty one where it belongs. There must be an empty slot, and a power of two of them.
 #[inline]
-fn slot_of(boards: &[u64], board: u64) -> usize {
-    let mask = boards.len() - 1;
-    // The top bits of the hash chose the bucket; the middle ones are as good and different.
-    let mut slot = (hash(board) >> 24) as usize & mask;
-    while boards[slot] != board && boards[slot] != 0 {
-        slot = (slot + 1) & mask;
+fn slot_of(slots: &[Slot], board: u64) -> usize {
+    let mask = slots.len() - 1;
+    // The top bits of the hash chose the bucket; the middle ones differ within it.
+    let mut index = (hash(board) >> 24) as usize & mask;
+    while slots[index].board != board && slots[index].board != 0 {
+        index = (index + 1) & mask;
     }
-    slot
+    index
 }
 
-/// Fibonacci hashing, with the high half folded in first so that every hole reaches the bits in use.
+/// Two rounds of multiplication and folding, so that every hole reaches both the top and the middle bits.
 #[inline]
 fn hash(board: u64) -> u64 {
-    (board ^ board >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    let z = (board ^ board >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (z ^ z >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }

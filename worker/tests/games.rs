@@ -1,0 +1,151 @@
+//! Whole small jobs with the real engines: a job answered by claims, and one that is counted.
+
+mod support;
+
+use grundy_games::plan::Progress;
+use grundy_games::problem::{Approach, Fields, Problem};
+use grundy_proto::v1;
+use grundy_search::engine::{Limits, engine_for};
+use grundy_search::evaluate::Facts;
+use grundy_search::peg::Counter;
+use grundy_worker::{Cause, Exit};
+use std::sync::Arc;
+use support::{Check, Coordinator, Worker, assignment};
+
+/// Decided claims with the rules to infer from them.
+struct Known<'a>(&'a Facts, &'a dyn grundy_games::claim::ClaimRules);
+
+impl grundy_games::plan::Knowledge for Known<'_> {
+    fn truth(&self, claim: &grundy_games::claim::Claim) -> Option<bool> {
+        self.0.truth(self.1, claim)
+    }
+}
+
+#[test]
+fn claims_of_a_small_board_are_decided_and_give_its_nimber() -> Check {
+    let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
+    // A corridor of n cells is worth the nimbers of Dawson's Kayles, moved by one: known since Guy and Smith (1956).
+    let nimbers = [0, 1, 1, 2, 0, 3, 1, 1, 0, 3, 3, 2];
+    let worker = Worker::start(&coordinator, data.path(), Arc::new(engine_for));
+    let mut lease = 0;
+    for (cells, nimber) in (1..).zip(nimbers) {
+        let position = ".".repeat(cells);
+        let fields = Fields {
+            game: "cram".into(),
+            rules: String::new(),
+            position,
+            question: "nimber".into(),
+        };
+        let problem = Problem::from_fields(&fields)?;
+        let Approach::Claims(plan) = problem.approach() else {
+            return Err("cram is answered by claims".into());
+        };
+        let mut facts = Facts::default();
+        let answer = loop {
+            let claims = match plan.next(&Known(&facts, plan.rules())) {
+                Progress::Ask(claims) => claims,
+                Progress::Answered(answer) => break answer,
+            };
+            lease += 1;
+            coordinator
+                .script()
+                .assignments
+                .push_back(assignment(lease, &problem.to_fields(), &claims[0]));
+            let complete = coordinator.wait("a result", |script| script.completes.pop());
+            let Some(v1::complete_request::Verdict::Decided(truth)) = complete.verdict else {
+                return Err(format!("{fields}: {complete:?} is not decided").into());
+            };
+            facts.insert(plan.rules(), &claims[0], truth)?;
+        };
+        let expected = grundy_games::plan::Answer::Nimber { nimber };
+        assert_eq!(answer, expected, "{fields}");
+    }
+    worker.drain.begin(Cause::Terminated);
+    assert_eq!(worker.join(), Ok(Exit::Done));
+    Ok(())
+}
+
+#[test]
+fn a_count_is_made_stage_by_stage() -> Check {
+    let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
+    let fields = Fields {
+        game: "peg".into(),
+        rules: String::new(),
+        position: "oooo|oooo|o.oo|oooo".into(),
+        question: "finish any".into(),
+    };
+    let Problem::Peg(problem) = Problem::from_fields(&fields)? else {
+        return Err("peg".into());
+    };
+    let (stop, progress) = Default::default();
+    let limits = Limits {
+        nodes: u64::MAX,
+        report_work_min: u64::MAX,
+        stop: &stop,
+        progress: &progress,
+    };
+    let expected = grundy_search::peg::count(&problem, 1, &limits)?;
+    let levels = Counter::new(&problem).levels();
+
+    let worker = Worker::start(&coordinator, data.path(), Arc::new(engine_for));
+    let mut total = None;
+    for stage in 0..=levels {
+        let (inputs, parts_next) = (u32::from(stage > 0), u32::from(stage < levels));
+        let task = v1::PartTask {
+            stage,
+            part: 0,
+            parts_next,
+            inputs,
+            join_inputs: 0,
+        };
+        let task = Some(v1::assignment::Task::Part(task));
+        let problem = Some(v1::Problem::from(&fields));
+        let lease = u64::from(stage) + 1;
+        coordinator.script().assignments.push_back(v1::Assignment {
+            lease,
+            job: 1,
+            problem,
+            task,
+            facts: None,
+        });
+        let (header, runs) = coordinator.wait("a part", |script| script.parts.pop());
+        assert_eq!(
+            (header.stage, header.lease, header.outputs.len(), runs.len()),
+            (stage, lease, runs.len(), parts_next as usize)
+        );
+        assert!(header.boards_with_images >= header.boards);
+        if stage == levels {
+            total = Some(u128::from_le_bytes(header.total.as_slice().try_into()?));
+        }
+        coordinator.script().runs = runs;
+    }
+    assert!(expected > 0);
+    assert_eq!(total, Some(expected));
+
+    // A damaged run is not counted with: the lease goes back with the reason.
+    coordinator.script().runs = vec![vec![0xff; 9]];
+    let task = v1::PartTask {
+        stage: 1,
+        part: 0,
+        parts_next: 1,
+        inputs: 1,
+        join_inputs: 0,
+    };
+    let task = Some(v1::assignment::Task::Part(task));
+    let problem = Some(v1::Problem::from(&fields));
+    coordinator.script().assignments.push_back(v1::Assignment {
+        lease: 99,
+        job: 1,
+        problem,
+        task,
+        facts: None,
+    });
+    let release = coordinator.wait("a release", |script| script.releases.pop());
+    assert!(
+        release.failed && release.reason.contains("input run 0"),
+        "{release:?}"
+    );
+    worker.drain.begin(Cause::Terminated);
+    assert_eq!(worker.join(), Ok(Exit::Done));
+    Ok(())
+}

@@ -1,0 +1,374 @@
+//! A worker against a coordinator that answers, fails, forgets and comes back, over real connections.
+
+mod support;
+
+use grundy_games::claim::Fact;
+use grundy_proto::v1;
+use grundy_worker::{Cause, Exit, WorkerError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use support::{Check, Coordinator, OPEN, Worker, actor, assignment, claim, cram, role};
+
+type Decided = v1::complete_request::Verdict;
+
+#[test]
+fn a_result_is_sent_until_acknowledged_across_a_restart() -> Check {
+    let (mut coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
+    {
+        let mut script = coordinator.script();
+        script.complete_failures = u32::MAX;
+        script
+            .assignments
+            .push_back(assignment(7, &cram(), &claim(role::CHEAP)));
+    }
+    let worker = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
+    coordinator.wait("two attempts", |script| {
+        (script.complete_attempts >= 2).then_some(())
+    });
+    // The lease is kept alive while its result waits.
+    coordinator.script().heartbeats.clear();
+    coordinator.wait("a heartbeat with the lease", |script| {
+        script.heartbeats.iter().find(|h| !h.leases.is_empty()).cloned()
+    });
+    coordinator.restart()?;
+    coordinator.script().complete_failures = 1;
+    let complete = coordinator.wait("the result", |script| script.completes.pop());
+    assert_eq!(
+        (complete.lease, complete.lease_epoch, complete.job, complete.nodes),
+        (7, 1, 1, 10)
+    );
+    assert_eq!(complete.verdict, Some(Decided::Decided(true)));
+    assert_eq!(complete.session.map(|session| session.epoch), Some(2));
+    let registers = coordinator.script().registers.clone();
+    assert_eq!(registers.len(), 2);
+    assert!(registers[0].incarnation != 0 && registers[0].incarnation == registers[1].incarnation);
+
+    // Acknowledged once, it is not sent again, and the lease is no longer renewed.
+    coordinator.script().heartbeats.clear();
+    let last = coordinator.wait("three heartbeats", |script| script.heartbeats.get(2).cloned());
+    assert_eq!((last.leases, coordinator.script().completes.len()), (vec![], 0));
+    worker.drain.begin(Cause::Terminated);
+    assert_eq!(worker.join(), Ok(Exit::Done));
+    Ok(())
+}
+
+#[test]
+fn a_restarted_coordinator_takes_over_a_lease_and_ends_it() -> Check {
+    let (mut coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
+    coordinator
+        .script()
+        .assignments
+        .push_back(assignment(9, &cram(), &claim(role::ENDLESS)));
+    let worker = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
+    let renewed = |script: &mut support::Script, epoch| {
+        let heartbeat = script.heartbeats.pop()?;
+        heartbeat
+            .leases
+            .into_iter()
+            .find(|lease| lease.lease == 9 && lease.epoch == epoch && lease.nodes > 0)
+    };
+    let progress = coordinator.wait("progress", |script| renewed(script, 1));
+    let named = v1::lease_progress::Task::Claim((&claim(role::ENDLESS)).into());
+    assert_eq!((progress.job, progress.task), (1, Some(named)));
+
+    coordinator.restart()?;
+    coordinator.script().heartbeats.clear();
+    let still_old = coordinator.wait("the old lease in the new epoch", |script| renewed(script, 1));
+    assert_eq!(still_old.lease, 9);
+    coordinator.script().heartbeat = Some(v1::HeartbeatResponse {
+        adopted: vec![9],
+        ..Default::default()
+    });
+    coordinator.wait("the lease under its new epoch", |script| renewed(script, 2));
+
+    let lapsed = vec![v1::LapsedLease { lease: 9, epoch: 2 }];
+    coordinator.script().heartbeat = Some(v1::HeartbeatResponse {
+        lapsed,
+        ..Default::default()
+    });
+    coordinator
+        .script()
+        .assignments
+        .push_back(assignment(10, &cram(), &claim(role::CHEAP)));
+    let next = coordinator.wait("the next result", |script| script.completes.pop());
+    assert_eq!((next.lease, next.lease_epoch), (10, 2));
+    // Of the lapsed one nothing was handed in, nor was it handed back.
+    let script = coordinator.script();
+    assert!(
+        script.completes.is_empty() && script.releases.is_empty(),
+        "{:?}",
+        script.completes
+    );
+    drop(script);
+    worker.drain.begin(Cause::Terminated);
+    assert_eq!(worker.join(), Ok(Exit::Done));
+    Ok(())
+}
+
+#[test]
+fn a_drain_hands_in_open_numbers() -> Check {
+    let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
+    coordinator
+        .script()
+        .assignments
+        .push_back(assignment(3, &cram(), &claim(role::ENDLESS)));
+    let worker = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
+    coordinator.wait("progress", |script| {
+        script
+            .heartbeats
+            .iter()
+            .any(|h| h.leases.iter().any(|lease| lease.nodes > 0))
+            .then_some(())
+    });
+    worker.drain.begin(Cause::Interrupted);
+    assert_eq!(worker.join(), Ok(Exit::Interrupted));
+    let script = coordinator.script();
+    let numbers = Some(v1::Numbers {
+        proof: OPEN.proof,
+        disproof: OPEN.disproof,
+    });
+    let children = vec![v1::Child {
+        claim: Some((&claim(role::ENDLESS)).into()),
+        numbers,
+    }];
+    let open = Some(Decided::Open(v1::Open { numbers, children }));
+    assert_eq!(script.completes.len(), 1);
+    assert!(script.completes[0].nodes > 0);
+    assert_eq!(
+        (script.completes[0].lease, &script.completes[0].verdict),
+        (3, &open)
+    );
+    Ok(())
+}
+
+#[test]
+fn a_panic_or_a_refusal_costs_only_its_lease() -> Check {
+    let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
+    for (lease, role) in [(1, role::PANIC), (2, role::MALFORMED), (3, role::CHEAP)] {
+        coordinator
+            .script()
+            .assignments
+            .push_back(assignment(lease, &cram(), &claim(role)));
+    }
+    let unknown = grundy_games::problem::Fields {
+        game: "chess".into(),
+        ..cram()
+    };
+    coordinator
+        .script()
+        .assignments
+        .push_back(assignment(4, &unknown, &claim(role::CHEAP)));
+    let worker = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
+    let mut releases = coordinator.wait("three releases", |script| {
+        (script.releases.len() == 3).then(|| std::mem::take(&mut script.releases))
+    });
+    releases.sort_by_key(|release| release.lease);
+    let reasons = [
+        "panic: as the claim asks",
+        "not a claim of actor: as the claim asks",
+        "unknown game 'chess'",
+    ];
+    for (release, (lease, reason)) in releases.iter().zip([1, 2, 4].into_iter().zip(reasons)) {
+        assert!(
+            release.failed && release.lease == lease && release.reason.contains(reason),
+            "{release:?}"
+        );
+        assert_eq!((release.job, release.lease_epoch), (1, 1));
+    }
+    let complete = coordinator.wait("the result in between", |script| script.completes.pop());
+    assert_eq!(complete.lease, 3);
+    worker.drain.begin(Cause::Terminated);
+    assert_eq!(worker.join(), Ok(Exit::Done));
+    Ok(())
+}
+
+#[test]
+fn facts_are_learned_once_and_the_cursor_moves_on() -> Check {
+    let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
+    let fact = |parameter| Fact {
+        claim: claim(parameter),
+        truth: false,
+        work: 99,
+    };
+    let batch = |parameter, next| v1::FactBatch {
+        job: 1,
+        facts: vec![(&fact(parameter)).into()],
+        next,
+    };
+    let with_facts = v1::Assignment {
+        facts: Some(batch(5, 1)),
+        ..assignment(1, &cram(), &claim(role::CHEAP))
+    };
+    coordinator.script().assignments.push_back(with_facts.clone());
+    coordinator.script().assignments.push_back(v1::Assignment {
+        lease: 2,
+        ..with_facts
+    });
+    let learned = Arc::new(Mutex::default());
+    let worker = Worker::start(&coordinator, data.path(), actor(&learned));
+    coordinator.wait("both results", |script| {
+        (script.completes.len() == 2).then_some(())
+    });
+    coordinator.script().heartbeat = Some(v1::HeartbeatResponse {
+        facts: vec![batch(6, 2)],
+        ..Default::default()
+    });
+    let cursor = vec![v1::FactCursor { job: 1, next: 2 }];
+    coordinator.wait("the cursor", |script| {
+        script
+            .leases
+            .iter()
+            .any(|lease| lease.cursors == cursor)
+            .then_some(())
+    });
+    let learned = learned.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    assert_eq!(learned, [fact(5), fact(6)]);
+    worker.drain.begin(Cause::Terminated);
+    assert_eq!(worker.join(), Ok(Exit::Done));
+    Ok(())
+}
+
+#[test]
+fn a_costly_result_outlives_the_process_and_finds_its_job() -> Check {
+    let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
+    {
+        let mut script = coordinator.script();
+        script.complete_failures = u32::MAX;
+        script
+            .assignments
+            .push_back(assignment(1, &cram(), &claim(role::COSTLY)));
+    }
+    let first = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
+    coordinator.wait("an attempt", |script| {
+        (script.complete_attempts > 0).then_some(())
+    });
+    first.drain.begin(Cause::ParentGone);
+    assert_eq!(first.join(), Ok(Exit::Done));
+
+    // The next process has it, but keeps it while the coordinator means another problem by job 1.
+    coordinator.script().complete_failures = 0;
+    let second = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
+    let mut other_job = assignment(2, &cram(), &claim(role::CHEAP));
+    other_job.job = 2;
+    coordinator.script().assignments.push_back(other_job);
+    let complete = coordinator.wait("a result of job 2", |script| script.completes.pop());
+    assert_eq!((complete.lease, complete.job), (2, 2));
+    coordinator
+        .script()
+        .assignments
+        .push_back(assignment(3, &cram(), &claim(role::CHEAP)));
+    let of_job = coordinator.wait("both results of job 1", |script| {
+        (script.completes.len() == 2).then(|| script.completes.clone())
+    });
+    let mut leases: Vec<_> = of_job.iter().map(|complete| complete.lease).collect();
+    leases.sort_unstable();
+    assert_eq!(leases, [1, 3]);
+    let costly = of_job
+        .iter()
+        .find(|complete| complete.lease == 1)
+        .ok_or("the costly result")?;
+    assert_eq!(
+        (costly.nodes, &costly.verdict),
+        (1 << 30, &Some(Decided::Decided(false)))
+    );
+    second.drain.begin(Cause::Terminated);
+    assert_eq!(second.join(), Ok(Exit::Done));
+
+    // Acknowledged, it is gone from the spool.
+    coordinator.script().completes.clear();
+    let third = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
+    coordinator
+        .script()
+        .assignments
+        .push_back(assignment(4, &cram(), &claim(role::CHEAP)));
+    coordinator.wait("the result of lease 4", |script| script.completes.pop());
+    third.drain.begin(Cause::Terminated);
+    assert_eq!(third.join(), Ok(Exit::Done));
+    assert_eq!(coordinator.script().completes, []);
+    Ok(())
+}
+
+#[test]
+fn a_result_left_for_another_problem_is_not_sent() -> Check {
+    let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
+    {
+        let mut script = coordinator.script();
+        script.complete_failures = u32::MAX;
+        script
+            .assignments
+            .push_back(assignment(1, &cram(), &claim(role::COSTLY)));
+    }
+    let first = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
+    coordinator.wait("an attempt", |script| {
+        (script.complete_attempts > 0).then_some(())
+    });
+    first.drain.begin(Cause::ParentGone);
+    assert_eq!(first.join(), Ok(Exit::Done));
+
+    coordinator.script().complete_failures = 0;
+    let other = grundy_games::problem::Fields {
+        position: "....".into(),
+        ..cram()
+    };
+    coordinator
+        .script()
+        .assignments
+        .push_back(assignment(2, &other, &claim(role::CHEAP)));
+    coordinator
+        .script()
+        .assignments
+        .push_back(assignment(3, &cram(), &claim(role::CHEAP)));
+    let second = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
+    coordinator.wait("two results", |script| {
+        (script.completes.len() >= 2).then_some(())
+    });
+    second.drain.begin(Cause::Terminated);
+    assert_eq!(second.join(), Ok(Exit::Done));
+    let leases: Vec<_> = coordinator
+        .script()
+        .completes
+        .iter()
+        .map(|complete| complete.lease)
+        .collect();
+    assert_eq!(leases, [2, 3]);
+    Ok(())
+}
+
+#[test]
+fn a_superseded_worker_ends_with_the_reason() -> Check {
+    let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
+    let worker = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
+    coordinator.wait("a registration", |script| {
+        (!script.registers.is_empty()).then_some(())
+    });
+    coordinator.script().superseded = true;
+    let error = worker.join().expect_err("superseded");
+    assert!(
+        matches!(&error, WorkerError::Superseded { worker, .. } if worker == "tested"),
+        "{error}"
+    );
+    assert_eq!(error.exit(), Exit::Failed);
+    Ok(())
+}
+
+#[test]
+fn a_worker_outlives_a_coordinator_it_knows() -> Check {
+    let (mut coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
+    let worker = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
+    coordinator.wait("a registration", |script| {
+        (!script.registers.is_empty()).then_some(())
+    });
+    coordinator.stop();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(!worker.finished());
+    coordinator
+        .script()
+        .assignments
+        .push_back(assignment(1, &cram(), &claim(role::CHEAP)));
+    coordinator.restart()?;
+    let complete = coordinator.wait("the result", |script| script.completes.pop());
+    assert_eq!(complete.lease_epoch, 2);
+    worker.drain.begin(Cause::Terminated);
+    assert_eq!(worker.join(), Ok(Exit::Done));
+    Ok(())
+}
