@@ -74,12 +74,7 @@ pub struct Settings {
     pub give_up_after: Option<u64>,
 
     /// How to write the log to stderr. What to log is set by GRUNDY_LOG, e.g. `debug` or `grundy_worker=debug`. [default: human]
-    #[arg(
-        long,
-        value_name = "FORMAT",
-        env = "GRUNDY_LOG_FORMAT",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "FORMAT", env = "GRUNDY_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
 }
 

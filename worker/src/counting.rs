@@ -118,9 +118,9 @@ pub fn work(
                 .decode_run(&bytes)
                 .map_err(|source| PartError::Run { run, source })?;
             if run < inputs as usize {
-                own.push(entries)
+                own.push(entries);
             } else {
-                near.push(entries)
+                near.push(entries);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The engine threads: lease, search, hand in, over and over.
 
+use crate::backoff::{delay, jitter};
 use crate::counting::{self, PartError};
 use crate::drain::Drain;
 use crate::error::WorkerError;
@@ -31,8 +32,8 @@ pub const STACK_BYTES: usize = 64 << 20;
 /// How long a Lease call may be held open: well below the coordinator's limit, so that proxies do not cut it.
 const LEASE_WAIT: Duration = Duration::from_secs(20);
 
-/// How long to wait before a draining coordinator is asked again: its successor may come up at any time.
-const AFTER_DRAIN: Duration = Duration::from_secs(2);
+/// A draining coordinator is asked again as if it had failed this often already: its successor may come up soon, but not at once.
+const DRAIN_FAILURES: u32 = 3;
 
 /// The bounds of the wait that an idle coordinator asks for: no busy loop, no oversleeping.
 const IDLE_WAIT_MS: std::ops::RangeInclusive<u64> = 10..=30_000;
@@ -115,25 +116,28 @@ impl EngineThread {
 
     /// Works until the worker drains.
     pub fn run(mut self) {
+        let mut failures = DRAIN_FAILURES;
         while self.shared.drain.cause().is_none() {
             let Some((response, registration)) = self.lease() else {
                 return;
             };
             match response.outcome {
                 Some(v1::lease_response::Outcome::Assignment(assignment)) => {
+                    failures = DRAIN_FAILURES;
                     self.take(assignment, registration);
                 }
                 Some(v1::lease_response::Outcome::Idle(idle)) => {
+                    failures = DRAIN_FAILURES;
                     let wait_ms = idle
                         .retry_after_ms
                         .clamp(*IDLE_WAIT_MS.start(), *IDLE_WAIT_MS.end());
                     self.sleep(Duration::from_millis(wait_ms));
                 }
-                Some(v1::lease_response::Outcome::Drain(_)) => {
+                Some(v1::lease_response::Outcome::Drain(_)) | None => {
                     debug!(event = "lease", "coordinator drains: asking again in a while");
-                    self.sleep(AFTER_DRAIN);
+                    failures = failures.saturating_add(1);
+                    self.sleep(delay(failures, jitter()));
                 }
-                None => self.sleep(AFTER_DRAIN),
             }
         }
     }

@@ -4,6 +4,7 @@ use anyhow::{Context, anyhow};
 use clap::Parser;
 use grundy_worker::cli::{Cli, ConfigError, LogFormat};
 use grundy_worker::{Drain, Exit, WorkerError, drain};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tracing_subscriber::EnvFilter;
@@ -51,6 +52,7 @@ fn start_log(format: LogFormat) -> anyhow::Result<()> {
     };
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     let started = match format {
         LogFormat::Human => log.with_target(false).try_init(),

@@ -212,7 +212,7 @@ impl Outbox {
                     self.blocking(move |outbox| outbox.forget(id)).await;
                 }
             }
-            Err(Ended::Draining) if spooled || self.drain.failure().is_some() => {}
+            Err(Ended::Draining) if spooled || self.distrusted() => {}
             // Cheap, but all the cheaper to keep now that nothing else is to be done.
             Err(Ended::Draining) => {
                 self.blocking(move |outbox| {
@@ -221,6 +221,14 @@ impl Outbox {
                 .await;
             }
         }
+    }
+
+    /// Whether the worker ends because its own results may be wrong.
+    fn distrusted(&self) -> bool {
+        matches!(
+            self.drain.failure(),
+            Some(WorkerError::Contradiction(_) | WorkerError::Storage(_))
+        )
     }
 
     async fn complete(&self, request: &v1::CompleteRequest) -> Result<v1::Acceptance, Ended> {

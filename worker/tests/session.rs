@@ -335,6 +335,25 @@ fn a_result_left_for_another_problem_is_not_sent() -> Check {
 }
 
 #[test]
+fn a_contradiction_ends_the_worker_and_hands_nothing_in() -> Check {
+    let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
+    coordinator
+        .script()
+        .assignments
+        .push_back(assignment(1, &cram(), &claim(role::CONTRADICT)));
+    let worker = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
+    let error = worker.join().expect_err("both truths were stored");
+    assert_eq!(error.exit(), Exit::Corruption);
+    let text = error.to_string();
+    // Both values, and where.
+    for part in ["table cram", "proof: 0,", "disproof: 0 "] {
+        assert!(text.contains(part), "{part} is not in: {text}");
+    }
+    assert_eq!(coordinator.script().completes, []);
+    Ok(())
+}
+
+#[test]
 fn a_superseded_worker_ends_with_the_reason() -> Check {
     let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
     let worker = Worker::start(&coordinator, data.path(), actor(&Arc::default()));

@@ -202,8 +202,11 @@ proptest! {
     #[test]
     fn levels_agree_with_the_oracle(problem in small_problem()) {
         let counter = Counter::full(&problem);
-        prop_assume!(problem.class_allows());
         let mut level = counter.first();
+        if !problem.class_allows() {
+            prop_assert_eq!(level, []);
+            return Ok(());
+        }
         for expected in oracle::levels(&oracle::grid(&problem.geometry().picture(problem.start()))) {
             let mut orbits: BTreeMap<u64, (u64, u128)> = BTreeMap::new();
             for (picture, ways) in &expected {

@@ -24,7 +24,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use tracing::{error, info, warn};
 
-/// Offers that may wait for the writer: 3 MiB, and a second's worth at full speed.
+/// Offers that may wait for the writer: under 4 MiB, and a second's worth of its work or two.
 const QUEUE: usize = 1 << 16;
 /// Keys that may wait for the reader. Short: a wish that has waited long is stale.
 const WISHES: usize = 1 << 12;

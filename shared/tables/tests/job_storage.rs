@@ -264,7 +264,8 @@ fn epochs_count_the_starts<F: Fixture>() {
 fn runs_are_kept_until_their_stage_is_dropped<F: Fixture>() {
     let fixture = F::new();
     // From empty to longer than what RocksDB keeps in line.
-    let run = |stage: u32, to: u32| vec![(stage * 16 + to) as u8; [0, 5, 100_000][to as usize % 3]];
+    let run =
+        |stage: u32, to: u32| vec![(stage.wrapping_mul(16) + to) as u8; [0, 5, 100_000][to as usize % 3]];
     let from = |stage| PartId { stage, part: 9 };
     for (job, stage, to) in every() {
         let put = || {

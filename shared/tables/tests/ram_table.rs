@@ -82,7 +82,7 @@ fn threads_never_read_what_was_not_stored_under_the_key() {
                 let (table, reading, hits) = (&table, &reading, &hits);
                 scope.spawn(move || {
                     let mut lies = Vec::new();
-                    for number in thread..thread + 1_000_000 {
+                    for number in thread..thread + 2_500_000 {
                         let key = key(number % (buckets as u64 * 4));
                         if let Some(entry) = table.probe(&key) {
                             hits.fetch_add(1, Ordering::Relaxed);

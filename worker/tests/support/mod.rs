@@ -8,6 +8,7 @@ use grundy_proto::v1;
 use grundy_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use grundy_search::engine::{Engine, Limits, Outcome, Verdict};
 use grundy_search::numbers::Numbers;
+use grundy_search::table::{Entry, Key, Known, Namespace, Table};
 use grundy_worker::{Drain, EngineFactory, Exit, Options, WorkerError, run_with};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -303,6 +304,8 @@ pub mod role {
     pub const COSTLY: i16 = 3;
     /// Refuses it.
     pub const MALFORMED: i16 = 4;
+    /// Decides it true, after storing both truths of one key in the table.
+    pub const CONTRADICT: i16 = 5;
 }
 
 /// The numbers an endless search has come to.
@@ -312,6 +315,8 @@ pub const OPEN: Numbers = Numbers {
 };
 
 struct Actor {
+    namespace: Namespace,
+    table: Arc<dyn Table>,
     learned: Arc<Mutex<Vec<Fact>>>,
 }
 
@@ -343,6 +348,14 @@ impl Engine for Actor {
             }
             role::PANIC => panic!("as the claim asks"),
             role::COSTLY => outcome(Verdict::Decided(false), 1 << 30),
+            role::CONTRADICT => {
+                let key = Key::new([1, 2], 3, self.namespace);
+                for truth in [true, false] {
+                    let known = Known::Numbers(Numbers::decided(truth));
+                    self.table.store(&key, Entry { known, work: 1 << 20 });
+                }
+                outcome(Verdict::Decided(true), 10)
+            }
             _ => Err(ClaimError::Malformed {
                 game: "actor",
                 reason: "as the claim asks".into(),
@@ -362,9 +375,12 @@ impl Engine for Actor {
 /// Engines that play the [`role`] a claim names, and write down the facts they learn.
 pub fn actor(learned: &Arc<Mutex<Vec<Fact>>>) -> Arc<EngineFactory> {
     let learned = Arc::clone(learned);
-    Arc::new(move |_, _, _| {
+    Arc::new(move |_, namespace, table| {
+        let learned = Arc::clone(&learned);
         Some(Box::new(Actor {
-            learned: Arc::clone(&learned),
+            namespace,
+            table,
+            learned,
         }))
     })
 }

@@ -1,0 +1,214 @@
+//! Settings and where they come from: flags beat the environment (`GRUNDY_*`), which beats the file given by `--config`,
+//! which beats defaults.
+//!
+//! Flag and variable meet in the argument parser, so what this module sees of them is one optional value.
+
+use crate::exit::Failure;
+use anyhow::Context;
+use bytesize::ByteSize;
+use serde::Deserialize;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+/// Where a coordinator listens, and is looked for, unless told otherwise.
+pub(super) const ADDRESS_DEFAULT: &str = "127.0.0.1:4848";
+
+/// The configuration file. All keys are optional; a key that is not one of these is an error.
+#[derive(Deserialize, Default, Debug, PartialEq)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct ConfigFile {
+    /// Where clients find the coordinator, as HOST:PORT.
+    pub coordinator: Option<String>,
+    /// Where `serve` listens, as HOST:PORT.
+    pub listen: Option<String>,
+    /// The data directory.
+    pub data: Option<PathBuf>,
+    /// Worker processes of `solve`.
+    pub workers: Option<NonZeroU32>,
+    /// Search threads of each worker process.
+    pub threads: Option<NonZeroU32>,
+    /// Memory to use in all, such as `4GiB`.
+    pub memory: Option<ByteSize>,
+    /// The `grundy-worker` program.
+    pub worker_program: Option<PathBuf>,
+    /// How log lines look.
+    pub log_format: Option<LogFormat>,
+    /// Which log lines are written, in the notation of `RUST_LOG`.
+    pub log: Option<String>,
+}
+
+/// How log lines look.
+#[derive(clap::ValueEnum, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum LogFormat {
+    /// For people.
+    #[default]
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What every command takes.
+#[derive(clap::Args)]
+pub(super) struct GlobalArgs {
+    /// Read settings from this TOML file
+    #[arg(long, global = true, env = "GRUNDY_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Format of log lines
+    #[arg(long, global = true, env = "GRUNDY_LOG_FORMAT", value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+}
+
+impl GlobalArgs {
+    /// Reads the configuration file, if one is given.
+    pub fn load(&self) -> Result<ConfigFile, Failure> {
+        self.config.as_deref().map_or_else(|| Ok(ConfigFile::default()), |path| read(path).map_err(Failure::usage))
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<ConfigFile> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    toml::from_str(&text).with_context(|| format!("in {}", path.display()))
+}
+
+/// Where the coordinator is.
+#[derive(clap::Args)]
+pub(super) struct CoordinatorArgs {
+    /// Address of the coordinator [default: 127.0.0.1:4848]
+    #[arg(long, env = "GRUNDY_COORDINATOR", value_name = "HOST:PORT")]
+    coordinator: Option<String>,
+}
+
+impl CoordinatorArgs {
+    /// The address.
+    pub fn address(&self, file: &ConfigFile) -> String {
+        pick(&self.coordinator, &file.coordinator, || ADDRESS_DEFAULT.to_owned())
+    }
+}
+
+/// Where the data are.
+#[derive(clap::Args)]
+pub(super) struct DataArgs {
+    /// Data directory
+    #[arg(long, env = "GRUNDY_DATA", value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+impl DataArgs {
+    /// The directory, if any is set.
+    pub fn directory(&self, file: &ConfigFile) -> Option<PathBuf> {
+        self.data.clone().or_else(|| file.data.clone())
+    }
+
+    /// The directory if a flag or the environment names one.
+    pub fn named(&self) -> Option<&Path> {
+        self.data.as_deref()
+    }
+}
+
+/// How much memory to use.
+#[derive(clap::Args)]
+pub(super) struct MemoryArgs {
+    /// Memory to use in all, such as 4GiB
+    #[arg(long, env = "GRUNDY_MEMORY", value_name = "SIZE")]
+    memory: Option<ByteSize>,
+}
+
+impl MemoryArgs {
+    /// The size, in bytes.
+    pub fn bytes(&self, file: &ConfigFile, default: impl FnOnce() -> u64) -> u64 {
+        pick(&self.memory, &file.memory, || ByteSize::b(default())).as_u64()
+    }
+}
+
+/// The worker processes of `solve`.
+#[derive(clap::Args)]
+pub(super) struct WorkerArgs {
+    /// Worker processes [default: one for each core and thread]
+    #[arg(long, env = "GRUNDY_WORKERS", value_name = "N")]
+    workers: Option<NonZeroU32>,
+    /// Search threads of each worker process [default: 1]
+    #[arg(long, env = "GRUNDY_THREADS", value_name = "N")]
+    threads: Option<NonZeroU32>,
+    /// The grundy-worker program [default: the one beside this program]
+    #[arg(long, env = "GRUNDY_WORKER", value_name = "FILE")]
+    worker_program: Option<PathBuf>,
+}
+
+impl WorkerArgs {
+    /// Worker processes and the threads of each.
+    pub fn processes(&self, file: &ConfigFile) -> (u32, u32) {
+        let threads = pick(&self.threads, &file.threads, || NonZeroU32::MIN);
+        let cores = || {
+            let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+            NonZeroU32::new(u32::try_from(cores).unwrap_or(u32::MAX) / threads).unwrap_or(NonZeroU32::MIN)
+        };
+        (pick(&self.workers, &file.workers, cores).get(), threads.get())
+    }
+
+    /// The worker program, if one is set.
+    pub fn program(&self, file: &ConfigFile) -> Option<PathBuf> {
+        self.worker_program.clone().or_else(|| file.worker_program.clone())
+    }
+}
+
+/// Where `serve` listens.
+#[derive(clap::Args)]
+pub(super) struct ListenArgs {
+    /// Address to listen on; port 0 takes any that is free [default: 127.0.0.1:4848]
+    #[arg(long, env = "GRUNDY_LISTEN", value_name = "HOST:PORT")]
+    listen: Option<String>,
+}
+
+impl ListenArgs {
+    /// The address.
+    pub fn address(&self, file: &ConfigFile) -> String {
+        pick(&self.listen, &file.listen, || ADDRESS_DEFAULT.to_owned())
+    }
+}
+
+/// The precedence itself.
+fn pick<T: Clone>(flag_or_environment: &Option<T>, file: &Option<T>, default: impl FnOnce() -> T) -> T {
+    flag_or_environment.clone().or_else(|| file.clone()).unwrap_or_else(default)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn file(text: &str) -> anyhow::Result<ConfigFile> {
+        let mut file = tempfile::NamedTempFile::new()?;
+        file.write_all(text.as_bytes())?;
+        read(file.path())
+    }
+
+    #[test]
+    fn a_flag_beats_the_file_which_beats_the_default() {
+        let file = file("coordinator = \"file:1\"\nworkers = 3\nmemory = \"2GiB\"\n").expect("the file is right");
+        let args = |coordinator: Option<&str>| CoordinatorArgs { coordinator: coordinator.map(str::to_owned) };
+        assert_eq!(args(Some("flag:1")).address(&file), "flag:1");
+        assert_eq!(args(None).address(&file), "file:1");
+        assert_eq!(args(None).address(&ConfigFile::default()), ADDRESS_DEFAULT);
+        let workers = WorkerArgs { workers: None, threads: NonZeroU32::new(2), worker_program: None };
+        assert_eq!(workers.processes(&file), (3, 2));
+        assert_eq!(MemoryArgs { memory: None }.bytes(&file, || 7), 2 << 30);
+        assert_eq!(MemoryArgs { memory: None }.bytes(&ConfigFile::default(), || 7), 7);
+    }
+
+    #[test]
+    fn mistakes_in_the_file_are_named_with_file_and_key() {
+        for (text, expected) in [
+            ("worker = 3\n", "unknown field `worker`"),
+            ("workers = 0\n", "workers = 0"),
+            ("memory = \"much\"\n", "memory = \"much\""),
+            ("log-format = \"xml\"\n", "unknown variant `xml`"),
+            ("workers = \n", "workers"),
+        ] {
+            let error = format!("{:#}", file(text).expect_err("the file is wrong"));
+            assert!(error.starts_with("in /") && error.contains(expected), "{text:?} gives: {error}");
+        }
+        let error = format!("{:#}", read(Path::new("/nowhere/grundy.toml")).expect_err("there is no such file"));
+        assert!(error.starts_with("cannot read /nowhere/grundy.toml"), "{error}");
+    }
+}

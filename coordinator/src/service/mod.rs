@@ -1,0 +1,9 @@
+//! The gRPC services: messages in, checks, one question to the core, messages out.
+
+mod convert;
+mod runs;
+pub mod status;
+pub mod user;
+pub mod worker;
+
+pub(crate) use convert::job_view;
