@@ -4,11 +4,7 @@ use prost::Message;
 use std::path::PathBuf;
 
 const ROOT: &str = ".";
-const FILES: [&str; 3] = [
-    "grundy/v1/common.proto",
-    "grundy/v1/worker.proto",
-    "grundy/v1/grundy.proto",
-];
+const FILES: [&str; 3] = ["grundy/v1/common.proto", "grundy/v1/worker.proto", "grundy/v1/grundy.proto"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     for file in FILES {

@@ -97,8 +97,9 @@ pub struct Handle(Arc<Shared>);
 /// Records that contradict each other; no thread to be had.
 pub fn spawn(storage: Arc<dyn JobStorage>, loaded: Loaded, options: Options) -> Result<Handle, StartError> {
     let origin = Instant::now();
-    let core = Core::new(storage.epoch(), options, loaded, Millis(0))
-        .map_err(|error| StorageError::Corrupt { place: "the checkpoint".to_owned(), reason: error.to_string() })?;
+    let core = Core::new(storage.epoch(), options, loaded, Millis(0)).map_err(|error| {
+        StorageError::Corrupt { place: "the checkpoint".to_owned(), reason: error.to_string() }
+    })?;
     let (sender, receiver) = mpsc::channel();
     let (report, state) = watch::channel(State::Running);
     let shared = Arc::new(Shared {
@@ -239,11 +240,12 @@ impl<R: Fn(Token, Reply) -> bool> Actor<R> {
     fn work(&mut self) -> Result<(), StorageError> {
         let mut tick_at = Instant::now() + TICK;
         loop {
-            let mut waiting = match self.receiver.recv_timeout(tick_at.saturating_duration_since(Instant::now())) {
-                Ok(message) => Some(message),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return self.sync(),
-            };
+            let mut waiting =
+                match self.receiver.recv_timeout(tick_at.saturating_duration_since(Instant::now())) {
+                    Ok(message) => Some(message),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => return self.sync(),
+                };
             let mut batch = Batch::default();
             let mut stop = false;
             let mut events = 0;

@@ -51,8 +51,10 @@ fn table(f: &mut fmt::Formatter<'_>, value: Option<i16>, openings: &[OpeningAnsw
         Some(value) => write!(f, "value {value}")?,
         None => write!(f, "value {UNDECIDED}")?,
     }
-    let rows: Vec<(&str, String)> = openings.iter().map(|opening| (opening.opening.as_str(), bounds(opening))).collect();
-    let opening_width = rows.iter().map(|(opening, _)| opening.len()).chain(["opening".len()]).max().unwrap_or(0);
+    let rows: Vec<(&str, String)> =
+        openings.iter().map(|opening| (opening.opening.as_str(), bounds(opening))).collect();
+    let opening_width =
+        rows.iter().map(|(opening, _)| opening.len()).chain(["opening".len()]).max().unwrap_or(0);
     let value_width = rows.iter().map(|(_, value)| value.len()).chain(["value".len()]).max().unwrap_or(0);
     let continued = openings.iter().any(|opening| !opening.continuation.is_empty());
     if !openings.is_empty() {
@@ -110,9 +112,20 @@ pub fn value(answer: &Answer) -> serde_json::Value {
 mod tests {
     use super::*;
 
-    fn opening(name: &str, value: Option<i16>, bounds: (Option<i16>, Option<i16>), continuation: &[u8]) -> OpeningAnswer {
+    fn opening(
+        name: &str,
+        value: Option<i16>,
+        bounds: (Option<i16>, Option<i16>),
+        continuation: &[u8],
+    ) -> OpeningAnswer {
         let (at_least, at_most) = bounds;
-        OpeningAnswer { opening: name.to_owned(), value, at_least, at_most, continuation: continuation.to_vec() }
+        OpeningAnswer {
+            opening: name.to_owned(),
+            value,
+            at_least,
+            at_most,
+            continuation: continuation.to_vec(),
+        }
     }
 
     #[test]
@@ -126,11 +139,21 @@ mod tests {
                 r#"{"nimber_at_least":2}"#,
                 r#"{"nimber_at_least":2}"#,
             ),
-            (Answer::Outcome { outcome: Some(Outcome::Loss) }, "the mover loses", "loss", r#"{"outcome":"loss"}"#),
+            (
+                Answer::Outcome { outcome: Some(Outcome::Loss) },
+                "the mover loses",
+                "loss",
+                r#"{"outcome":"loss"}"#,
+            ),
             (Answer::Outcome { outcome: None }, "not decided", r#"{"outcome":null}"#, r#"{"outcome":null}"#),
             (Answer::Winner { winner: Some(Winner::White) }, "white wins", "white", r#"{"winner":"white"}"#),
             (Answer::Gain { gain: Some(-3) }, "gain -3", "-3", r#"{"gain":-3}"#),
-            (Answer::Count { count }, "40861647040079968", "40861647040079968", r#"{"count":"40861647040079968"}"#),
+            (
+                Answer::Count { count },
+                "40861647040079968",
+                "40861647040079968",
+                r#"{"count":"40861647040079968"}"#,
+            ),
         ];
         for (answer, words, word, text) in table {
             assert_eq!(InWords(&answer).to_string(), words);

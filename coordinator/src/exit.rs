@@ -90,7 +90,9 @@ impl From<ServiceError> for Failure {
             ServiceError::Ask(AskError::Core(error)) => match error {
                 CoreError::Problem(_) | CoreError::NotAnswerable(_) | CoreError::Malformed(_) => Exit::Usage,
                 CoreError::NoSuchJob(_) => Exit::NotFound,
-                CoreError::Register { .. } | CoreError::Superseded { .. } | CoreError::Draining => Exit::Failed,
+                CoreError::Register { .. } | CoreError::Superseded { .. } | CoreError::Draining => {
+                    Exit::Failed
+                }
             },
             ServiceError::Storage(error) => of_storage(error),
             ServiceError::Ask(AskError::Stopped)
@@ -128,7 +130,11 @@ mod tests {
         let corrupt = StorageError::Corrupt { place: "job 1".to_owned(), reason: "checksum".to_owned() };
         assert_eq!(of_storage(&corrupt), Exit::Corruption);
         assert_eq!(of_storage(&StorageError::Locked { directory: "d".into() }), Exit::Failed);
-        let kind = StorageError::WrongKind { directory: "d".into(), found: "worker-table".into(), expected: "coordinator" };
+        let kind = StorageError::WrongKind {
+            directory: "d".into(),
+            found: "worker-table".into(),
+            expected: "coordinator",
+        };
         assert_eq!(Failure::from(kind).exit, Exit::Usage);
     }
 }

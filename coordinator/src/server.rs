@@ -86,8 +86,8 @@ impl Server {
         let workers = WorkerServiceServer::new(Workers::new(handle.clone()))
             .max_decoding_message_size(limits::MESSAGE_BYTES_MAX)
             .max_encoding_message_size(limits::MESSAGE_BYTES_MAX);
-        let users =
-            GrundyServiceServer::new(Users::new(handle.clone())).max_decoding_message_size(limits::MESSAGE_BYTES_MAX);
+        let users = GrundyServiceServer::new(Users::new(handle.clone()))
+            .max_decoding_message_size(limits::MESSAGE_BYTES_MAX);
         let (shutdown, stopped) = oneshot::channel::<()>();
         let serve = Transport::builder()
             .http2_keepalive_interval(Some(KEEPALIVE))

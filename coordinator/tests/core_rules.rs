@@ -23,12 +23,7 @@ struct Hand {
 impl Hand {
     fn new() -> Self {
         let storage = MemoryJobs::new();
-        let core = Core::new(
-            storage.epoch(),
-            Options::default(),
-            storage.load().expect("empty"),
-            Millis(0),
-        );
+        let core = Core::new(storage.epoch(), Options::default(), storage.load().expect("empty"), Millis(0));
         Self {
             core: core.expect("empty storage is no contradiction"),
             storage,
@@ -51,17 +46,13 @@ impl Hand {
         for action in self.core.step(Millis(self.now), event) {
             match action {
                 Action::Commit(writes, durability) => {
-                    self.storage
-                        .commit(&writes, durability)
-                        .expect("memory is not full");
+                    self.storage.commit(&writes, durability).expect("memory is not full");
                 }
                 Action::Reply(token, reply) => replies.push((token, reply)),
                 Action::Log(occurrence) => self.log.push(occurrence),
             }
         }
-        self.core
-            .check_invariants()
-            .expect("invariants hold between steps");
+        self.core.check_invariants().expect("invariants hold between steps");
         replies
     }
 
@@ -86,11 +77,7 @@ impl Hand {
             position: position.to_owned(),
             question: String::new(),
         };
-        match self.ask(|token| Event::Submit {
-            token,
-            fields,
-            unix_ms: 7,
-        }) {
+        match self.ask(|token| Event::Submit { token, fields, unix_ms: 7 }) {
             Reply::Submitted { job, .. } => job,
             other => panic!("{other:?}"),
         }
@@ -98,29 +85,15 @@ impl Hand {
 
     fn register(&mut self, worker: &str, incarnation: u64) -> Session {
         let name = worker.to_owned();
-        match self.ask(|token| Event::Register {
-            token,
-            worker: name,
-            incarnation,
-            threads: 1,
-        }) {
-            Reply::Registered { epoch, .. } => Session {
-                epoch,
-                worker: worker.to_owned(),
-                incarnation,
-            },
+        match self.ask(|token| Event::Register { token, worker: name, incarnation, threads: 1 }) {
+            Reply::Registered { epoch, .. } => Session { epoch, worker: worker.to_owned(), incarnation },
             other => panic!("{other:?}"),
         }
     }
 
     fn lease(&mut self, session: &Session) -> Result<Assignment, Reply> {
         let session = session.clone();
-        match self.ask(|token| Event::Lease {
-            token,
-            session,
-            wait_ms: 0,
-            cursors: Vec::new(),
-        }) {
+        match self.ask(|token| Event::Lease { token, session, wait_ms: 0, cursors: Vec::new() }) {
             Reply::Leased(assignment) => Ok(*assignment),
             other => Err(other),
         }
@@ -135,12 +108,7 @@ impl Hand {
             nodes: 10,
         });
         let leases = leases.collect();
-        self.ask(|token| Event::Heartbeat {
-            token,
-            session,
-            leases,
-            cursors: Vec::new(),
-        })
+        self.ask(|token| Event::Heartbeat { token, session, leases, cursors: Vec::new() })
     }
 
     fn complete(
@@ -151,26 +119,12 @@ impl Hand {
         facts: Vec<Fact>,
     ) -> Reply {
         let (session, lease, job) = (session.clone(), assignment.lease, assignment.job);
-        let result = ClaimResult {
-            claim: claim(assignment),
-            verdict,
-            nodes: 100,
-            facts,
-        };
-        self.ask(|token| Event::Complete {
-            token,
-            session,
-            lease,
-            job,
-            result,
-        })
+        let result = ClaimResult { claim: claim(assignment), verdict, nodes: 100, facts };
+        self.ask(|token| Event::Complete { token, session, lease, job, result })
     }
 
     fn status(&mut self, job: JobId) -> JobStatus {
-        match self.ask(|token| Event::View {
-            token,
-            job: Some(job),
-        }) {
+        match self.ask(|token| Event::View { token, job: Some(job) }) {
             Reply::View { jobs, .. } => jobs[0].status.clone(),
             other => panic!("{other:?}"),
         }
@@ -184,13 +138,7 @@ fn claim(assignment: &Assignment) -> Claim {
     }
 }
 
-const OPEN: Verdict = Verdict::Open {
-    numbers: Numbers {
-        proof: 3,
-        disproof: 4,
-    },
-    children: Vec::new(),
-};
+const OPEN: Verdict = Verdict::Open { numbers: Numbers { proof: 3, disproof: 4 }, children: Vec::new() };
 
 #[test]
 fn a_lease_lapses_without_heartbeats_and_is_given_to_another() {
@@ -199,22 +147,15 @@ fn a_lease_lapses_without_heartbeats_and_is_given_to_another() {
     let (a, b) = (hand.register("a", 1), hand.register("b", 1));
     let lost = hand.lease(&a).expect("there is work");
     hand.wait(9_999);
-    let Reply::Heartbeat { lapsed, .. } = hand.heartbeat(&a, &[&lost]) else {
-        panic!("no heartbeat")
-    };
+    let Reply::Heartbeat { lapsed, .. } = hand.heartbeat(&a, &[&lost]) else { panic!("no heartbeat") };
     assert_eq!(lapsed, [], "a heartbeat in time renews");
     hand.wait(10_000);
     let mut again = Vec::new();
     while let Ok(assignment) = hand.lease(&b) {
         again.push(claim(&assignment));
     }
-    assert!(
-        again.contains(&claim(&lost)),
-        "the lapsed leaf is handed out again"
-    );
-    let Reply::Heartbeat { lapsed, .. } = hand.heartbeat(&a, &[&lost]) else {
-        panic!("no heartbeat")
-    };
+    assert!(again.contains(&claim(&lost)), "the lapsed leaf is handed out again");
+    let Reply::Heartbeat { lapsed, .. } = hand.heartbeat(&a, &[&lost]) else { panic!("no heartbeat") };
     assert_eq!(lapsed, [lost.lease], "and its first worker is told");
 }
 
@@ -242,15 +183,9 @@ fn a_new_run_of_a_worker_frees_the_leases_of_the_old_and_the_old_is_told() {
     while let Ok(assignment) = hand.lease(&new) {
         claims.push(claim(&assignment));
     }
-    assert!(
-        claims.contains(&claim(&lease)),
-        "at once, not after the lease's time"
-    );
+    assert!(claims.contains(&claim(&lease)), "at once, not after the lease's time");
     let refused = hand.lease(&old).expect_err("the old run is superseded");
-    assert!(
-        matches!(refused, Reply::Error(CoreError::Superseded { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Reply::Error(CoreError::Superseded { .. })), "{refused:?}");
 }
 
 #[test]
@@ -261,30 +196,18 @@ fn after_a_restart_a_lease_is_kept_for_its_worker_and_taken_over() {
     let running = hand.lease(&a).expect("there is work");
     hand.restart();
     let refused = hand.lease(&a).expect_err("another epoch");
-    assert!(
-        matches!(refused, Reply::Error(CoreError::Register { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Reply::Error(CoreError::Register { .. })), "{refused:?}");
     let b = hand.register("b", 1);
     let mut others = Vec::new();
     while let Ok(assignment) = hand.lease(&b) {
         others.push(claim(&assignment));
     }
-    assert!(
-        !others.is_empty() && !others.contains(&claim(&running)),
-        "kept for a during the grace period"
-    );
+    assert!(!others.is_empty() && !others.contains(&claim(&running)), "kept for a during the grace period");
     let a = hand.register("a", 1);
-    let Reply::Heartbeat { adopted, .. } = hand.heartbeat(&a, &[&running]) else {
-        panic!("no heartbeat")
-    };
+    let Reply::Heartbeat { adopted, .. } = hand.heartbeat(&a, &[&running]) else { panic!("no heartbeat") };
     assert_eq!(adopted, [running.lease]);
     let accepted = hand.complete(&a, &running, OPEN, Vec::new());
-    assert_eq!(
-        accepted,
-        Reply::Completed(Acceptance::Accepted),
-        "an open result counts for its lease"
-    );
+    assert_eq!(accepted, Reply::Completed(Acceptance::Accepted), "an open result counts for its lease");
 }
 
 #[test]
@@ -315,10 +238,7 @@ fn a_decided_claim_of_another_epoch_is_a_fact_and_is_not_handed_out_again() {
     let accepted = hand.complete(&a, &old, Verdict::Decided(true), Vec::new());
     assert_eq!(accepted, Reply::Completed(Acceptance::Accepted));
     let again = hand.complete(&a, &old, Verdict::Decided(true), Vec::new());
-    assert!(
-        matches!(again, Reply::Completed(Acceptance::Known | Acceptance::JobEnded)),
-        "{again:?}"
-    );
+    assert!(matches!(again, Reply::Completed(Acceptance::Known | Acceptance::JobEnded)), "{again:?}");
     hand.restart();
     let b = hand.register("b", 1);
     while let Ok(assignment) = hand.lease(&b) {
@@ -334,28 +254,13 @@ fn contradicting_facts_stop_the_job_and_show_both() {
     let (a, b) = (hand.register("a", 1), hand.register("b", 1));
     let (first, second) = (hand.lease(&a).expect("work"), hand.lease(&b).expect("work"));
     hand.complete(&a, &first, Verdict::Decided(true), Vec::new());
-    let opposite = Fact {
-        claim: claim(&first),
-        truth: false,
-        work: 9,
-    };
+    let opposite = Fact { claim: claim(&first), truth: false, work: 9 };
     hand.complete(&b, &second, OPEN, vec![opposite]);
-    let JobStatus::Failed(reason) = hand.status(job) else {
-        panic!("the job must stop")
-    };
-    assert!(
-        reason.contains("contradict") && reason.contains("'b'"),
-        "{reason}"
-    );
-    assert!(
-        reason.contains("true") && reason.contains("false"),
-        "both sides: {reason}"
-    );
+    let JobStatus::Failed(reason) = hand.status(job) else { panic!("the job must stop") };
+    assert!(reason.contains("contradict") && reason.contains("'b'"), "{reason}");
+    assert!(reason.contains("true") && reason.contains("false"), "both sides: {reason}");
     hand.restart();
-    assert!(
-        matches!(hand.status(job), JobStatus::Failed(_)),
-        "and it stays stopped"
-    );
+    assert!(matches!(hand.status(job), JobStatus::Failed(_)), "and it stays stopped");
 }
 
 #[test]
@@ -367,27 +272,17 @@ fn a_leaf_that_kills_its_workers_is_parked_and_reported() {
         claim(&hand.lease(&session).expect("work"))
     };
     let mut runs = 1;
-    while hand
-        .log
-        .iter()
-        .all(|occurrence| !matches!(occurrence, Occurrence::Parked { .. }))
-    {
+    while hand.log.iter().all(|occurrence| !matches!(occurrence, Occurrence::Parked { .. })) {
         runs += 1;
         assert!(runs < 20, "never parked");
         let session = hand.register("a", runs);
-        while hand
-            .lease(&session)
-            .is_ok_and(|assignment| claim(&assignment) != first)
-        {}
+        while hand.lease(&session).is_ok_and(|assignment| claim(&assignment) != first) {}
     }
     let session = hand.register("a", 100);
     while let Ok(assignment) = hand.lease(&session) {
         assert_ne!(claim(&assignment), first, "set aside");
     }
-    let Reply::View { jobs, .. } = hand.ask(|token| Event::View {
-        token,
-        job: Some(job),
-    }) else {
+    let Reply::View { jobs, .. } = hand.ask(|token| Event::View { token, job: Some(job) }) else {
         panic!("no view")
     };
     assert!(jobs[0].statistics.parked >= 1, "{:?}", jobs[0].statistics);
@@ -401,16 +296,10 @@ fn a_cancelled_job_frees_its_workers_and_goes_on_when_submitted_again() {
     let lease = hand.lease(&a).expect("work");
     hand.ask(|token| Event::Cancel { token, job });
     assert_eq!(hand.status(job), JobStatus::Cancelled);
-    let Reply::Heartbeat { lapsed, .. } = hand.heartbeat(&a, &[&lease]) else {
-        panic!("no heartbeat")
-    };
+    let Reply::Heartbeat { lapsed, .. } = hand.heartbeat(&a, &[&lease]) else { panic!("no heartbeat") };
     assert_eq!(lapsed, [lease.lease]);
     assert!(hand.lease(&a).is_err(), "nothing to do");
-    assert_eq!(
-        hand.submit("cram", "....|....|...."),
-        job,
-        "the same problem in other words is the same job"
-    );
+    assert_eq!(hand.submit("cram", "....|....|...."), job, "the same problem in other words is the same job");
     assert_eq!(hand.status(job), JobStatus::Running);
     assert!(hand.lease(&a).is_ok());
 }
@@ -434,34 +323,15 @@ fn what_no_rules_allow_is_refused_and_changes_nothing() {
     let job = hand.submit("cram", "3x4");
     let a = hand.register("a", 1);
     let lease = hand.lease(&a).expect("work");
-    let nonsense = Claim {
-        parameter: -3,
-        ..claim(&lease)
-    };
-    let facts = vec![Fact {
-        claim: nonsense,
-        truth: true,
-        work: 1,
-    }];
+    let nonsense = Claim { parameter: -3, ..claim(&lease) };
+    let facts = vec![Fact { claim: nonsense, truth: true, work: 1 }];
     let refused = hand.complete(&a, &lease, Verdict::Decided(true), facts);
-    assert!(
-        matches!(refused, Reply::Error(CoreError::Malformed(_))),
-        "{refused:?}"
-    );
-    let decided = Verdict::Open {
-        numbers: Numbers::decided(true),
-        children: Vec::new(),
-    };
+    assert!(matches!(refused, Reply::Error(CoreError::Malformed(_))), "{refused:?}");
+    let decided = Verdict::Open { numbers: Numbers::decided(true), children: Vec::new() };
     let refused = hand.complete(&a, &lease, decided, Vec::new());
-    assert!(
-        matches!(refused, Reply::Error(CoreError::Malformed(_))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Reply::Error(CoreError::Malformed(_))), "{refused:?}");
     assert_eq!(hand.status(job), JobStatus::Running);
-    let unknown = hand.ask(|token| Event::Cancel {
-        token,
-        job: JobId(99),
-    });
+    let unknown = hand.ask(|token| Event::Cancel { token, job: JobId(99) });
     assert_eq!(unknown, Reply::Error(CoreError::NoSuchJob(JobId(99))));
 }
 

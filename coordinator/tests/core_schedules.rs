@@ -18,13 +18,7 @@ const PROBLEMS: [(&str, &str, &str, &str, &str); 7] = [
     ("cram", "", "3x4", "nimber", r#"{"nimber":1}"#),
     ("cram", "", ".........|##.######", "nimber", r#"{"nimber":4}"#),
     ("cram", "", "3x5", "outcome", r#"{"outcome":"win"}"#),
-    (
-        "konane",
-        "",
-        "..xo|oxox|xoxo|oxox x",
-        "winner",
-        r#"{"winner":"white"}"#,
-    ),
+    ("konane", "", "..xo|oxox|xoxo|oxox x", "winner", r#"{"winner":"white"}"#),
     ("kalah", "standard", "1,3", "gain", r#"{"gain":6}"#),
     ("peg", "", ".ooo|oooo|oooo", "finish a1", r#"{"count":"420"}"#),
     ("peg", "", ".ooo|oooo|oooo", "finish any", r#"{"count":"852"}"#),
@@ -48,10 +42,9 @@ fn plan(problem: usize, seed: u64) -> Plan {
 }
 
 fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok().map(|text| {
-        text.parse()
-            .unwrap_or_else(|_| panic!("{variable}={text} is no number"))
-    })
+    std::env::var(variable)
+        .ok()
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }
 
 /// Runs the seeds of one problem; a failure names the seed and how to repeat it.
@@ -71,10 +64,7 @@ fn run(test: &str, problem: usize) {
         }
         leases += world.leases;
     }
-    assert!(
-        leases > count,
-        "schedules with so few leases ({leases}) test nothing"
-    );
+    assert!(leases > count, "schedules with so few leases ({leases}) test nothing");
 }
 
 #[test]
@@ -128,11 +118,7 @@ fn a_seed_repeats_its_history() {
 #[test]
 fn acknowledging_too_early_is_caught() {
     let caught = (0..400).any(|seed| {
-        let broken = Plan {
-            acknowledge_unsynced: true,
-            deaths: 16,
-            ..plan(0, seed)
-        };
+        let broken = Plan { acknowledge_unsynced: true, deaths: 16, ..plan(0, seed) };
         World::new(broken, seed).run().is_err()
     });
     assert!(caught, "no seed noticed that acknowledged results were lost");

@@ -39,10 +39,7 @@ pub fn required<T>(value: Option<T>, field: &'static str) -> Result<T, WireError
 }
 
 fn invalid(field: &'static str, reason: impl Into<String>) -> WireError {
-    WireError::Invalid {
-        field,
-        reason: reason.into(),
-    }
+    WireError::Invalid { field, reason: reason.into() }
 }
 
 /// Checks that a list is no longer than its limit.
@@ -51,10 +48,7 @@ fn invalid(field: &'static str, reason: impl Into<String>) -> WireError {
 /// [`WireError::Invalid`] with both numbers.
 pub fn at_most(length: usize, max: usize, field: &'static str) -> Result<(), WireError> {
     if length > max {
-        Err(invalid(
-            field,
-            format!("{length} entries, at most {max} are allowed"),
-        ))
+        Err(invalid(field, format!("{length} entries, at most {max} are allowed")))
     } else {
         Ok(())
     }
@@ -70,61 +64,34 @@ pub fn worker_name(name: &str) -> Result<(), WireError> {
         let max = limits::WORKER_NAME_BYTES_MAX;
         return Err(invalid(
             field,
-            format!(
-                "a worker's name has 1 to {max} bytes, this one has {}",
-                name.len()
-            ),
+            format!("a worker's name has 1 to {max} bytes, this one has {}", name.len()),
         ));
     }
     match name.chars().find(|c| c.is_control()) {
-        Some(c) => Err(invalid(
-            field,
-            format!("a worker's name has no control characters, this one has {c:?}"),
-        )),
+        Some(c) => {
+            Err(invalid(field, format!("a worker's name has no control characters, this one has {c:?}")))
+        }
         None => Ok(()),
     }
 }
 
 impl From<&Fields> for v1::Problem {
     fn from(fields: &Fields) -> Self {
-        let Fields {
-            game,
-            rules,
-            position,
-            question,
-        } = fields.clone();
-        Self {
-            game,
-            rules,
-            position,
-            question,
-        }
+        let Fields { game, rules, position, question } = fields.clone();
+        Self { game, rules, position, question }
     }
 }
 
 impl From<v1::Problem> for Fields {
     fn from(problem: v1::Problem) -> Self {
-        let v1::Problem {
-            game,
-            rules,
-            position,
-            question,
-        } = problem;
-        Self {
-            game,
-            rules,
-            position,
-            question,
-        }
+        let v1::Problem { game, rules, position, question } = problem;
+        Self { game, rules, position, question }
     }
 }
 
 impl From<&Claim> for v1::Claim {
     fn from(claim: &Claim) -> Self {
-        Self {
-            subject: claim.subject.as_bytes().to_vec(),
-            parameter: claim.parameter.into(),
-        }
+        Self { subject: claim.subject.as_bytes().to_vec(), parameter: claim.parameter.into() }
     }
 }
 
@@ -132,12 +99,8 @@ impl TryFrom<v1::Claim> for Claim {
     type Error = WireError;
 
     fn try_from(claim: v1::Claim) -> Result<Self, WireError> {
-        let parameter = i16::try_from(claim.parameter).map_err(|_| {
-            invalid(
-                "claim.parameter",
-                format!("{} does not fit 16 bits", claim.parameter),
-            )
-        })?;
+        let parameter = i16::try_from(claim.parameter)
+            .map_err(|_| invalid("claim.parameter", format!("{} does not fit 16 bits", claim.parameter)))?;
         let subject = Subject::new(claim.subject).map_err(|e| invalid("claim.subject", e.to_string()))?;
         Ok(Self { subject, parameter })
     }
@@ -145,11 +108,7 @@ impl TryFrom<v1::Claim> for Claim {
 
 impl From<&Fact> for v1::Fact {
     fn from(fact: &Fact) -> Self {
-        Self {
-            claim: Some((&fact.claim).into()),
-            truth: fact.truth,
-            work: fact.work,
-        }
+        Self { claim: Some((&fact.claim).into()), truth: fact.truth, work: fact.work }
     }
 }
 
@@ -158,11 +117,7 @@ impl TryFrom<v1::Fact> for Fact {
 
     fn try_from(fact: v1::Fact) -> Result<Self, WireError> {
         let claim = required(fact.claim, "fact.claim")?.try_into()?;
-        Ok(Self {
-            claim,
-            truth: fact.truth,
-            work: fact.work,
-        })
+        Ok(Self { claim, truth: fact.truth, work: fact.work })
     }
 }
 
@@ -192,10 +147,7 @@ pub fn numbers(numbers: v1::Numbers) -> Result<(u32, u32), WireError> {
     if fits {
         Ok((proof, disproof))
     } else {
-        Err(invalid(
-            "numbers",
-            format!("({proof}, {disproof}) are no proof and disproof numbers"),
-        ))
+        Err(invalid("numbers", format!("({proof}, {disproof}) are no proof and disproof numbers")))
     }
 }
 
@@ -206,10 +158,7 @@ mod tests {
     #[test]
     fn claims_cross_the_wire_unchanged() -> Result<(), Box<dyn std::error::Error>> {
         for parameter in [i16::MIN, -1, 0, 1, i16::MAX] {
-            let claim = Claim {
-                subject: Subject::new(vec![1, 2, 0])?,
-                parameter,
-            };
+            let claim = Claim { subject: Subject::new(vec![1, 2, 0])?, parameter };
             assert_eq!(Claim::try_from(v1::Claim::from(&claim))?, claim);
         }
         Ok(())
@@ -217,19 +166,10 @@ mod tests {
 
     #[test]
     fn bad_fields_are_named() {
-        let far = v1::Claim {
-            subject: vec![],
-            parameter: 40_000,
-        };
+        let far = v1::Claim { subject: vec![], parameter: 40_000 };
         let error = Claim::try_from(far).expect_err("40,000 does not fit");
-        assert_eq!(
-            error.to_string(),
-            "field claim.parameter: 40000 does not fit 16 bits"
-        );
-        let long = v1::Claim {
-            subject: vec![0; 2000],
-            parameter: 0,
-        };
+        assert_eq!(error.to_string(), "field claim.parameter: 40000 does not fit 16 bits");
+        let long = v1::Claim { subject: vec![0; 2000], parameter: 0 };
         let error = Claim::try_from(long).expect_err("2,000 bytes are too many");
         assert!(error.to_string().starts_with("field claim.subject"), "{error}");
         let error = Fact::try_from(v1::Fact::default()).expect_err("a fact has a claim");

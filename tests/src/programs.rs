@@ -65,7 +65,11 @@ pub struct Running {
 ///
 /// # Panics
 /// When it cannot be started.
-pub fn start<S: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<Item = S>, directory: &Path) -> Running {
+pub fn start<S: AsRef<OsStr>>(
+    name: &str,
+    arguments: impl IntoIterator<Item = S>,
+    directory: &Path,
+) -> Running {
     let mut command = Command::new(program(name));
     command.args(arguments).current_dir(directory).stdin(Stdio::null());
     start_command(command)
@@ -264,7 +268,16 @@ impl Cluster {
     pub fn start_worker(&mut self, worker: usize) {
         let (address, name) = (self.address.to_string(), format!("worker-{worker}"));
         let arguments = [
-            "--coordinator", &address, "--data", &name, "--name", &name, "--threads", "1", "--memory", "128MiB",
+            "--coordinator",
+            &address,
+            "--data",
+            &name,
+            "--name",
+            &name,
+            "--threads",
+            "1",
+            "--memory",
+            "128MiB",
         ];
         self.workers[worker] = Some(start("grundy-worker", arguments, &self.directory));
     }
@@ -300,7 +313,8 @@ impl Cluster {
         let address = self.address.to_string();
         let start = Instant::now();
         loop {
-            let output = grundy(arguments.iter().copied().chain(["--coordinator", &address]), &self.directory);
+            let output =
+                grundy(arguments.iter().copied().chain(["--coordinator", &address]), &self.directory);
             if output.status.code() != Some(UNREACHABLE) {
                 return output;
             }

@@ -65,7 +65,11 @@ fn kalah() {
             continue;
         }
         let answer = answer(&["kalah", board, "--rules", rules], directory.path());
-        assert_eq!(answer["value"], json!(value.parse::<i32>().expect("a value")), "{board} {rules}: {answer}");
+        assert_eq!(
+            answer["value"],
+            json!(value.parse::<i32>().expect("a value")),
+            "{board} {rules}: {answer}"
+        );
         for opening in answer["openings"].as_array().expect("openings") {
             assert!(opening["value"].is_number(), "{board} {rules}: {opening}");
         }
@@ -81,7 +85,12 @@ fn kalah_bounds() {
     let holds = answer(&["kalah", "4,3", "--at-least", "6"], directory.path());
     let fails = answer(&["kalah", "4,3", "--at-least", "8"], directory.path());
     let any = |answer: &Value, key: &str| {
-        answer["openings"].as_array().expect("openings").iter().filter(|opening| opening[key].is_number()).count()
+        answer["openings"]
+            .as_array()
+            .expect("openings")
+            .iter()
+            .filter(|opening| opening[key].is_number())
+            .count()
     };
     assert!(any(&holds, "at_least") >= 1, "{holds}");
     assert_eq!(any(&fails, "at_least"), 0, "{fails}");
@@ -133,7 +142,8 @@ fn eval_answers_a_hundred_thousand_small_cram_positions() {
     let answers: Vec<&str> = output.stdout.lines().collect();
     assert_eq!(answers.len(), positions);
     // Dawson's Kayles 1, 1, 2 for strips of 2, 3 and 4; dead cells; 2x2 is even by even.
-    let nimbers: Vec<&str> = answers[..5].iter().map(|line| line.split('\t').nth(1).expect("a TAB")).collect();
+    let nimbers: Vec<&str> =
+        answers[..5].iter().map(|line| line.split('\t').nth(1).expect("a TAB")).collect();
     assert_eq!(nimbers, ["1", "1", "2", "0", "0"]);
     for (position, answer) in lines.lines().zip(&answers) {
         let (echoed, nimber) = answer.split_once('\t').expect("position TAB answer");
@@ -154,8 +164,11 @@ fn eval_answers_for_every_game() {
     ];
     for (arguments, input, expected) in cases {
         let output = grundy_with_input(&arguments, input.to_owned(), directory.path());
-        let answers: Vec<&str> =
-            output.stdout.lines().map(|line| line.split_once('\t').map_or(line, |(_, answer)| answer)).collect();
+        let answers: Vec<&str> = output
+            .stdout
+            .lines()
+            .map(|line| line.split_once('\t').map_or(line, |(_, answer)| answer))
+            .collect();
         assert_eq!(answers, expected, "{arguments:?}: {output:?}");
         let bad = expected.iter().any(|answer| answer.is_empty());
         assert_eq!(output.code(), i32::from(bad), "{arguments:?}: {output:?}");

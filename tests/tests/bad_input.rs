@@ -55,7 +55,8 @@ fn a_table_of_bad_command_lines() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    let left: Vec<_> = std::fs::read_dir(directory.path()).expect("a directory").flatten().map(|e| e.file_name()).collect();
+    let left: Vec<_> =
+        std::fs::read_dir(directory.path()).expect("a directory").flatten().map(|e| e.file_name()).collect();
     assert_eq!(left.len(), 2, "nothing is left behind by what was refused: {left:?}");
 }
 
@@ -120,7 +121,8 @@ fn a_flipped_byte_in_a_checkpoint_is_found() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     assert_eq!(grundy(solve(&["cram", "3x6"]), directory.path()).code(), 0);
     // Whichever file of the coordinator holds the records: a byte in its middle is flipped.
-    let log = std::fs::read_dir(find(&directory.path().join("data"), "db")).expect("RocksDB's folder").flatten();
+    let log =
+        std::fs::read_dir(find(&directory.path().join("data"), "db")).expect("RocksDB's folder").flatten();
     let biggest = log
         .filter(|entry| matches!(entry.path().extension().and_then(|e| e.to_str()), Some("log" | "sst")))
         .max_by_key(|entry| entry.metadata().map_or(0, |metadata| metadata.len()))
@@ -148,7 +150,8 @@ fn a_port_in_use_is_named() {
 fn a_worker_without_a_coordinator_says_so_and_gives_up_when_told() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let address = free_address().to_string();
-    let arguments = ["--coordinator", &address, "--data", "worker", "--give-up-after", "1", "--memory", "64MiB"];
+    let arguments =
+        ["--coordinator", &address, "--data", "worker", "--give-up-after", "1", "--memory", "64MiB"];
     let output = start("grundy-worker", arguments, directory.path()).wait();
     assert_eq!(output.code(), 4, "{output:?}");
     assert!(output.stderr.contains(&address), "{}", output.stderr);

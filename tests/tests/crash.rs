@@ -65,7 +65,10 @@ fn the_coordinator_is_killed_in_mid_solve_and_started_again() {
     let after = cluster.status(job);
     let decided = number(&after, "decided_before_start");
     assert!(decided >= number(&before, "decided"), "decided claims were lost: {before} then {after}");
-    assert!(number(&after, "results") >= number(&before, "results"), "results were lost: {before} then {after}");
+    assert!(
+        number(&after, "results") >= number(&before, "results"),
+        "results were lost: {before} then {after}"
+    );
     let solved = cluster.wait_solved(job);
     assert_eq!(solved["answer"], parsed(LONG.1), "{solved}");
 }
@@ -91,7 +94,8 @@ fn everything_is_killed_and_resumed() {
 fn a_solve_that_is_killed_goes_on_where_it_was() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let solve = || {
-        let arguments = [&["solve"], LONG.0, &["--data", "solve", "--workers", "2", "--memory", "512MiB", "--json"]];
+        let arguments =
+            [&["solve"], LONG.0, &["--data", "solve", "--workers", "2", "--memory", "512MiB", "--json"]];
         start("grundy", arguments.concat(), directory.path())
     };
     let mut first = solve();
@@ -113,7 +117,8 @@ fn is_running(pid: u32) -> bool {
 #[test]
 fn ctrl_c_checkpoints_and_says_how_to_go_on() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let arguments = [&["solve"], LONG.0, &["--data", "solve", "--workers", "2", "--memory", "512MiB", "--json"]].concat();
+    let arguments =
+        [&["solve"], LONG.0, &["--data", "solve", "--workers", "2", "--memory", "512MiB", "--json"]].concat();
     let first = start("grundy", &arguments, directory.path());
     std::thread::sleep(Duration::from_millis(1500));
     first.signal(Signal::INT);
@@ -132,7 +137,8 @@ fn round(seed: u64, directory: &Path) -> (String, u64) {
     let (problem, answer) = PROBLEMS[rng.random_range(0..PROBLEMS.len())];
     let data = format!("round-{seed}");
     let solve = || -> Running {
-        let arguments = [&["solve"], problem, &["--data", &data, "--workers", "2", "--memory", "512MiB", "--json"]];
+        let arguments =
+            [&["solve"], problem, &["--data", &data, "--workers", "2", "--memory", "512MiB", "--json"]];
         start("grundy", arguments.concat(), directory)
     };
     let mut running = solve();

@@ -66,10 +66,7 @@ impl Reconnect {
     /// A policy. `give_up_after` bounds the time in a row without contact; `None` bounds only the time to the first contact, by a
     /// minute.
     pub fn new(give_up_after: Option<Duration>) -> Self {
-        Self {
-            give_up_after,
-            contact: Mutex::default(),
-        }
+        Self { give_up_after, contact: Mutex::default() }
     }
 
     fn contact(&self) -> MutexGuard<'_, Contact> {
@@ -79,13 +76,8 @@ impl Reconnect {
     /// A call was answered. Gives how long the coordinator had been away, if it had.
     pub fn succeeded(&self, now: Instant) -> Option<Duration> {
         let mut contact = self.contact();
-        let away = contact
-            .down_since
-            .map(|since| now.saturating_duration_since(since));
-        *contact = Contact {
-            made: true,
-            ..Contact::default()
-        };
+        let away = contact.down_since.map(|since| now.saturating_duration_since(since));
+        *contact = Contact { made: true, ..Contact::default() };
         away
     }
 
@@ -107,11 +99,7 @@ impl Reconnect {
         }
         // The last try comes right at the limit instead of a long wait past it.
         let wait = limit.map_or(wait, |limit| wait.min(limit - waited));
-        Next::Wait {
-            wait,
-            failures: contact.failures,
-            first_of_round,
-        }
+        Next::Wait { wait, failures: contact.failures, first_of_round }
     }
 }
 
@@ -125,10 +113,7 @@ mod tests {
         for failures in 1..40 {
             let (least, most) = (delay(failures, 0.0), delay(failures, 1.0));
             assert_eq!(least * 2, most, "after {failures} failures");
-            assert!(
-                most >= before && most <= LONGEST,
-                "after {failures} failures: {most:?}"
-            );
+            assert!(most >= before && most <= LONGEST, "after {failures} failures: {most:?}");
             before = most;
         }
         assert_eq!(delay(1, 1.0), FIRST);
@@ -142,11 +127,7 @@ mod tests {
 
     fn wait(next: Next) -> (Duration, u32, bool) {
         match next {
-            Next::Wait {
-                wait,
-                failures,
-                first_of_round,
-            } => (wait, failures, first_of_round),
+            Next::Wait { wait, failures, first_of_round } => (wait, failures, first_of_round),
             Next::GiveUp { waited } => panic!("gave up after {waited:?}"),
         }
     }
@@ -168,24 +149,14 @@ mod tests {
     fn a_coordinator_never_reached_is_given_up_and_a_known_one_is_not() {
         let (reconnect, start) = (Reconnect::new(None), Instant::now());
         wait(reconnect.failed(start, 0.0));
-        assert_eq!(
-            reconnect.failed(start + FIRST_CONTACT, 0.0),
-            Next::GiveUp {
-                waited: FIRST_CONTACT
-            }
-        );
+        assert_eq!(reconnect.failed(start + FIRST_CONTACT, 0.0), Next::GiveUp { waited: FIRST_CONTACT });
         reconnect.succeeded(start);
         wait(reconnect.failed(start, 0.0));
         wait(reconnect.failed(start + FIRST_CONTACT * 1000, 0.0));
 
         let hasty = Reconnect::new(Some(Duration::ZERO));
         hasty.succeeded(start);
-        assert_eq!(
-            hasty.failed(start, 0.0),
-            Next::GiveUp {
-                waited: Duration::ZERO
-            }
-        );
+        assert_eq!(hasty.failed(start, 0.0), Next::GiveUp { waited: Duration::ZERO });
         let patient = Reconnect::new(Some(FIRST / 4));
         assert_eq!(wait(patient.failed(start, 1.0)).0, FIRST / 4);
     }

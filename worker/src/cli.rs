@@ -117,10 +117,9 @@ impl FromStr for Address {
         };
         // The colons of an IPv6 address are within brackets.
         let (host, port) = match rest.rsplit_once(':') {
-            Some((host, port)) if !port.contains(']') => (
-                host,
-                port.parse().map_err(|_| wrong(&format!("has port '{port}'")))?,
-            ),
+            Some((host, port)) if !port.contains(']') => {
+                (host, port.parse().map_err(|_| wrong(&format!("has port '{port}'")))?)
+            }
             _ => (rest, DEFAULT_PORT),
         };
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
@@ -128,16 +127,11 @@ impl FromStr for Address {
             Some(ipv6) => ipv6.parse::<std::net::Ipv6Addr>().is_ok(),
             None => {
                 !host.is_empty()
-                    && host
-                        .chars()
-                        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'))
+                    && host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'))
             }
         };
         if fits {
-            Ok(Self {
-                host: host.to_owned(),
-                port,
-            })
+            Ok(Self { host: host.to_owned(), port })
         } else {
             Err(wrong(&format!("has host '{host}'")))
         }
@@ -195,9 +189,7 @@ impl FromStr for Threads {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        text.parse::<u32>()
-            .map_err(|_| format!("'{text}' threads: expected 1 to {THREADS_MAX}"))?
-            .try_into()
+        text.parse::<u32>().map_err(|_| format!("'{text}' threads: expected 1 to {THREADS_MAX}"))?.try_into()
     }
 }
 
@@ -240,14 +232,9 @@ impl Settings {
     /// [`ConfigError`] names the file, the line and the key.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
         let path_owned = || path.to_owned();
-        let text = std::fs::read_to_string(path).map_err(|e| ConfigError::Unreadable {
-            path: path_owned(),
-            reason: e.to_string(),
-        })?;
-        toml::from_str(&text).map_err(|e| ConfigError::Invalid {
-            path: path_owned(),
-            reason: e.to_string(),
-        })
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| ConfigError::Unreadable { path: path_owned(), reason: e.to_string() })?;
+        toml::from_str(&text).map_err(|e| ConfigError::Invalid { path: path_owned(), reason: e.to_string() })
     }
 
     /// These settings, and where they say nothing, the others.
@@ -271,18 +258,12 @@ impl Settings {
     pub fn options(self) -> Result<Options, ConfigError> {
         let coordinator = self.coordinator.ok_or(ConfigError::NoCoordinator)?.to_string();
         let data = self.data.unwrap_or_else(|| PathBuf::from("grundy-worker"));
-        let name = self
-            .name
-            .map_or_else(|| machine::worker_name(&data), |name| name.0);
-        let memory = self
-            .memory
-            .unwrap_or_else(|| ByteSize(machine::memory_bytes() / 2));
+        let name = self.name.map_or_else(|| machine::worker_name(&data), |name| name.0);
+        let memory = self.memory.unwrap_or_else(|| ByteSize(machine::memory_bytes() / 2));
         if memory < MEMORY_MIN {
             return Err(ConfigError::TooLittleMemory { given: memory });
         }
-        let cores = u32::try_from(machine::cores())
-            .unwrap_or(THREADS_MAX)
-            .min(THREADS_MAX);
+        let cores = u32::try_from(machine::cores()).unwrap_or(THREADS_MAX).min(THREADS_MAX);
         Ok(Options {
             coordinator,
             data,

@@ -60,10 +60,7 @@ impl PartError {
     fn ended(call: &'static str, ended: Ended) -> Self {
         match ended {
             Ended::Draining => Self::Stopped,
-            Ended::Refused(status) => Self::Refused {
-                call,
-                reason: crate::session::reason(&status),
-            },
+            Ended::Refused(status) => Self::Refused { call, reason: crate::session::reason(&status) },
         }
     }
 }
@@ -85,13 +82,7 @@ pub fn work(
     held: &Held,
     fetch: impl FnOnce() -> Result<Vec<Vec<u8>>, PartError>,
 ) -> Result<PartDone, PartError> {
-    let v1::PartTask {
-        stage,
-        part,
-        parts_next,
-        inputs,
-        join_inputs,
-    } = *task;
+    let v1::PartTask { stage, part, parts_next, inputs, join_inputs } = *task;
     let levels = counter.levels();
     let last = stage == levels;
     let first = stage == 0;
@@ -99,13 +90,7 @@ pub fn work(
     let fits =
         stage <= levels && last == (parts_next == 0) && first == (inputs == 0) && joins == (join_inputs > 0);
     if !fits {
-        return Err(PartError::Task {
-            stage,
-            inputs,
-            join_inputs,
-            parts_next,
-            levels,
-        });
+        return Err(PartError::Task { stage, inputs, join_inputs, parts_next, levels });
     }
     let stopped = || held.stop.load(Ordering::Relaxed);
     let (mut own, mut near) = (Vec::new(), Vec::new());
@@ -114,9 +99,7 @@ pub fn work(
             if stopped() {
                 return Err(PartError::Stopped);
             }
-            let entries = counter
-                .decode_run(&bytes)
-                .map_err(|source| PartError::Run { run, source })?;
+            let entries = counter.decode_run(&bytes).map_err(|source| PartError::Run { run, source })?;
             if run < inputs as usize {
                 own.push(entries);
             } else {
@@ -129,12 +112,8 @@ pub fn work(
     let (total, next) = if last {
         (Some(total(counter, &level, merge(near)?)?), Vec::new())
     } else {
-        let limits = Limits {
-            nodes: u64::MAX,
-            report_work_min: u64::MAX,
-            stop: &held.stop,
-            progress: &held.nodes,
-        };
+        let limits =
+            Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &held.stop, progress: &held.nodes };
         (None, counter.expand(&level, parts_next, &limits)?)
     };
     if stopped() {
@@ -149,9 +128,7 @@ pub fn work(
         part,
         boards: size.orbits,
         boards_with_images: size.boards,
-        total: total
-            .map(|total| total.to_le_bytes().to_vec())
-            .unwrap_or_default(),
+        total: total.map(|total| total.to_le_bytes().to_vec()).unwrap_or_default(),
         outputs: next.iter().map(|run| run.len() as u64).collect(),
         nodes: held.nodes.load(Ordering::Relaxed),
     };
@@ -183,20 +160,11 @@ pub async fn fetch(
     let runs = task.inputs as usize + task.join_inputs as usize;
     let (job, stage, part) = (held.job.0, task.stage, task.part);
     let call = |client: Client, session: v1::Session| {
-        let request = v1::FetchRunsRequest {
-            session: Some(session),
-            job,
-            stage,
-            part,
-        };
+        let request = v1::FetchRunsRequest { session: Some(session), job, stage, part };
         read_runs(client, request, runs)
     };
-    let answer = session
-        .until_answered(client, "FetchRuns", Patience::UntilDrain, call)
-        .await;
-    answer
-        .map(|(runs, _)| runs)
-        .map_err(|ended| PartError::ended("FetchRuns", ended))
+    let answer = session.until_answered(client, "FetchRuns", Patience::UntilDrain, call).await;
+    answer.map(|(runs, _)| runs).map_err(|ended| PartError::ended("FetchRuns", ended))
 }
 
 async fn read_runs(
@@ -229,11 +197,7 @@ struct Gathered {
 
 impl Gathered {
     fn new(expected: usize) -> Self {
-        Self {
-            expected,
-            whole: Vec::new(),
-            open: Vec::new(),
-        }
+        Self { expected, whole: Vec::new(), open: Vec::new() }
     }
 
     fn add(&mut self, piece: v1::RunChunk) -> Result<(), Status> {
@@ -269,11 +233,7 @@ impl Gathered {
             return Ok(self.whole);
         }
         // Cut short by a broken connection, most likely: worth another try.
-        Err(Status::unavailable(format!(
-            "{} of {} runs came",
-            self.whole.len(),
-            self.expected
-        )))
+        Err(Status::unavailable(format!("{} of {} runs came", self.whole.len(), self.expected)))
     }
 }
 
@@ -290,21 +250,14 @@ pub async fn hand_in(
     let bytes: u64 = done.runs.iter().map(|run| run.len() as u64).sum();
     let deadline = limits::CALL_DEADLINE + Duration::from_secs(bytes / BYTES_PER_SECOND_MIN);
     let call = |mut client: Client, session: v1::Session| {
-        let header = v1::PartResult {
-            session: Some(session),
-            lease_epoch: held.epoch().0,
-            ..done.header.clone()
-        };
+        let header =
+            v1::PartResult { session: Some(session), lease_epoch: held.epoch().0, ..done.header.clone() };
         let mut request = Request::new(tokio_stream::iter(messages(header, Arc::clone(&done.runs))));
         request.set_timeout(deadline);
         async move { Ok(client.complete_part(request).await?.into_inner()) }
     };
-    let answer = session
-        .until_answered(client, "CompletePart", Patience::UntilHandedIn, call)
-        .await;
-    answer
-        .map(|(response, _)| response.acceptance())
-        .map_err(|ended| PartError::ended("CompletePart", ended))
+    let answer = session.until_answered(client, "CompletePart", Patience::UntilHandedIn, call).await;
+    answer.map(|(response, _)| response.acceptance()).map_err(|ended| PartError::ended("CompletePart", ended))
 }
 
 /// The header, then each run in pieces, made one at a time as the stream takes them.
@@ -318,29 +271,18 @@ fn messages(
     let pieces: Vec<(usize, usize)> = runs
         .iter()
         .enumerate()
-        .flat_map(|(run, bytes)| {
-            (0..bytes.len().max(1))
-                .step_by(chunk)
-                .map(move |start| (run, start))
-        })
+        .flat_map(|(run, bytes)| (0..bytes.len().max(1)).step_by(chunk).map(move |start| (run, start)))
         .collect();
     let pieces = pieces.into_iter().map(move |(run, start)| {
         let bytes = &runs[run];
         let end = bytes.len().min(start + chunk);
         let last = end == bytes.len();
         let crc32c = if last { crc32c::crc32c(bytes) } else { 0 };
-        Message::Chunk(v1::RunChunk {
-            run: run as u32,
-            data: bytes[start..end].to_vec(),
-            last,
-            crc32c,
-        })
+        Message::Chunk(v1::RunChunk { run: run as u32, data: bytes[start..end].to_vec(), last, crc32c })
     });
     std::iter::once(Message::Result(header))
         .chain(pieces)
-        .map(|message| v1::CompletePartRequest {
-            message: Some(message),
-        })
+        .map(|message| v1::CompletePartRequest { message: Some(message) })
 }
 
 #[cfg(test)]

@@ -45,10 +45,7 @@ pub struct Drain {
 
 impl Default for Drain {
     fn default() -> Self {
-        Self {
-            begun: watch::Sender::new(None),
-            failure: Mutex::default(),
-        }
+        Self { begun: watch::Sender::new(None), failure: Mutex::default() }
     }
 }
 
@@ -66,10 +63,7 @@ impl Drain {
 
     /// Ends the worker because of an error: no more results are handed in, even if a drain had begun. The first error counts.
     pub fn fail(&self, error: WorkerError) {
-        self.failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(error);
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.begun.send_replace(Some((Cause::Failed, Instant::now())));
     }
 
@@ -80,10 +74,7 @@ impl Drain {
 
     /// The error that ends it.
     pub fn failure(&self) -> Option<WorkerError> {
-        self.failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Resolves once the worker is to take no more work.
@@ -126,20 +117,12 @@ impl Drain {
 /// # Errors
 /// [`WorkerError::Start`] when the system refuses the thread or the handlers.
 pub fn watch_signals(drain: Arc<Drain>) -> Result<(), WorkerError> {
-    let failed = |e: std::io::Error| WorkerError::Start {
-        what: "the signal handlers".into(),
-        reason: e.to_string(),
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(failed)?;
+    let failed =
+        |e: std::io::Error| WorkerError::Start { what: "the signal handlers".into(), reason: e.to_string() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let (mut interrupt, mut terminate) = {
         let _context = runtime.enter();
-        (
-            signal(SignalKind::interrupt()).map_err(failed)?,
-            signal(SignalKind::terminate()).map_err(failed)?,
-        )
+        (signal(SignalKind::interrupt()).map_err(failed)?, signal(SignalKind::terminate()).map_err(failed)?)
     };
     let watch = move || {
         runtime.block_on(async {
@@ -155,21 +138,13 @@ pub fn watch_signals(drain: Arc<Drain>) -> Result<(), WorkerError> {
                         "draining: handing in results; a second signal ends at once"
                     );
                 } else if matches!(drain.cause(), Some(Cause::Interrupted | Cause::Terminated)) {
-                    warn!(
-                        event = "abort",
-                        ?cause,
-                        "second signal: ending at once, unfinished work is lost"
-                    );
+                    warn!(event = "abort", ?cause, "second signal: ending at once, unfinished work is lost");
                     std::process::exit(Exit::Interrupted as i32);
                 }
             }
         });
     };
-    std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(watch)
-        .map(drop)
-        .map_err(failed)
+    std::thread::Builder::new().name("signals".into()).spawn(watch).map(drop).map_err(failed)
 }
 
 /// Drains when stdin reaches its end: whoever holds the other end of the pipe has gone, or wants the worker to end.
@@ -190,10 +165,7 @@ pub fn watch_parent(drain: Arc<Drain>) -> Result<(), WorkerError> {
         .name("parent".into())
         .spawn(watch)
         .map(drop)
-        .map_err(|e| WorkerError::Start {
-            what: "the watch over stdin".into(),
-            reason: e.to_string(),
-        })
+        .map_err(|e| WorkerError::Start { what: "the watch over stdin".into(), reason: e.to_string() })
 }
 
 #[cfg(test)]
@@ -206,16 +178,10 @@ mod tests {
         assert_eq!((drain.cause(), drain.exit()), (None, Exit::Done));
         assert!(drain.begin(Cause::Interrupted) && !drain.begin(Cause::Terminated));
         assert_eq!(drain.exit(), Exit::Interrupted);
-        let error = |reason: &str| WorkerError::Start {
-            what: "x".into(),
-            reason: reason.into(),
-        };
+        let error = |reason: &str| WorkerError::Start { what: "x".into(), reason: reason.into() };
         drain.fail(error("first"));
         drain.fail(error("second"));
-        assert_eq!(
-            (drain.exit(), drain.failure()),
-            (Exit::Failed, Some(error("first")))
-        );
+        assert_eq!((drain.exit(), drain.failure()), (Exit::Failed, Some(error("first"))));
     }
 
     #[tokio::test]
@@ -228,10 +194,7 @@ mod tests {
         });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
-        drain.fail(WorkerError::Start {
-            what: "x".into(),
-            reason: "y".into(),
-        });
+        drain.fail(WorkerError::Start { what: "x".into(), reason: "y".into() });
         tokio::time::timeout(Duration::from_secs(5), waiting)
             .await
             .expect("no time is left")

@@ -72,8 +72,7 @@ impl Shared {
         let Some(contradiction) = self.table.contradiction() else {
             return false;
         };
-        self.drain
-            .fail(WorkerError::Contradiction(Box::new(contradiction)));
+        self.drain.fail(WorkerError::Contradiction(Box::new(contradiction)));
         true
     }
 
@@ -81,15 +80,8 @@ impl Shared {
         let Approach::Claims(plan) = problem.approach() else {
             return Ok(None);
         };
-        let namespace = self
-            .table
-            .namespace(&plan.rules().namespace())
-            .map_err(|e| e.to_string())?;
-        Ok((self.engines)(
-            problem,
-            namespace,
-            Arc::clone(&self.table) as Arc<dyn Table>,
-        ))
+        let namespace = self.table.namespace(&plan.rules().namespace()).map_err(|e| e.to_string())?;
+        Ok((self.engines)(problem, namespace, Arc::clone(&self.table) as Arc<dyn Table>))
     }
 }
 
@@ -108,10 +100,7 @@ pub struct EngineThread {
 impl EngineThread {
     /// A thread that has not met any problem yet.
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self {
-            shared,
-            solvers: BTreeMap::new(),
-        }
+        Self { shared, solvers: BTreeMap::new() }
     }
 
     /// Works until the worker drains.
@@ -128,9 +117,7 @@ impl EngineThread {
                 }
                 Some(v1::lease_response::Outcome::Idle(idle)) => {
                     failures = DRAIN_FAILURES;
-                    let wait_ms = idle
-                        .retry_after_ms
-                        .clamp(*IDLE_WAIT_MS.start(), *IDLE_WAIT_MS.end());
+                    let wait_ms = idle.retry_after_ms.clamp(*IDLE_WAIT_MS.start(), *IDLE_WAIT_MS.end());
                     self.sleep(Duration::from_millis(wait_ms));
                 }
                 Some(v1::lease_response::Outcome::Drain(_)) | None => {
@@ -154,21 +141,11 @@ impl EngineThread {
 
     /// Asks for a task until one comes or there is nothing to wait for; `None` when the worker ends.
     fn lease(&self) -> Option<(v1::LeaseResponse, Registration)> {
-        let Shared {
-            session,
-            client,
-            facts,
-            runtime,
-            ..
-        } = &*self.shared;
+        let Shared { session, client, facts, runtime, .. } = &*self.shared;
         let call = |mut client: Client, session: v1::Session| {
             let cursors = facts.cursors(Epoch(session.epoch));
             let wait_ms = LEASE_WAIT.as_millis() as u64;
-            let mut request = Request::new(v1::LeaseRequest {
-                session: Some(session),
-                wait_ms,
-                cursors,
-            });
+            let mut request = Request::new(v1::LeaseRequest { session: Some(session), wait_ms, cursors });
             request.set_timeout(LEASE_WAIT + limits::CALL_DEADLINE);
             async move { Ok(client.lease(request).await?.into_inner()) }
         };
@@ -185,22 +162,15 @@ impl EngineThread {
     /// Takes a task on, and sees that it ends in a result or is handed back.
     fn take(&mut self, assignment: v1::Assignment, registration: Registration) {
         use v1::assignment::Task;
-        let v1::Assignment {
-            lease,
-            job,
-            problem,
-            task,
-            facts,
-        } = assignment;
+        let v1::Assignment { lease, job, problem, task, facts } = assignment;
         let (id, job) = (LeaseId(lease), JobId(job));
         let named = match &task {
             Some(Task::Claim(task)) => {
                 v1::lease_progress::Task::Claim(task.claim.clone().unwrap_or_default())
             }
-            Some(Task::Part(task)) => v1::lease_progress::Task::Part(v1::PartKey {
-                stage: task.stage,
-                part: task.part,
-            }),
+            Some(Task::Part(task)) => {
+                v1::lease_progress::Task::Part(v1::PartKey { stage: task.stage, part: task.part })
+            }
             None => v1::lease_progress::Task::Claim(v1::Claim::default()),
         };
         let held = self.shared.leases.hold(id, registration.epoch, job, named);
@@ -229,20 +199,13 @@ impl EngineThread {
                 debug!(event = "result", lease, job = job.0, nodes = request.nodes, elapsed_ms, verdict = ?request.verdict.as_ref().map(verdict_name), "searched");
                 self.shared.outbox.put(Finished { problem, request }, held);
             }
-            Ok(None) => debug!(
-                event = "result",
-                lease,
-                job = job.0,
-                elapsed_ms,
-                "handed in or no longer wanted"
-            ),
+            Ok(None) => {
+                debug!(event = "result", lease, job = job.0, elapsed_ms, "handed in or no longer wanted")
+            }
             Err(TaskError::Stopped) if held.lapsed() => {
                 debug!(event = "lease", lease, job = job.0, elapsed_ms, "lapsed");
             }
-            Err(TaskError::Stopped) => self
-                .shared
-                .outbox
-                .release(held, "the worker drains".into(), false),
+            Err(TaskError::Stopped) => self.shared.outbox.release(held, "the worker drains".into(), false),
             Err(TaskError::Failed(reason)) => self.shared.outbox.release(held, reason, true),
         }
     }
@@ -261,23 +224,14 @@ impl EngineThread {
         let (budget_nodes, report_work_min) = (task.budget_nodes, task.report_work_min);
         debug!(event = "lease", lease = held.id.0, job = held.job.0, problem = %fields, ?claim, budget_nodes, "leased");
         let Solver::Claims(engine) = self.solver(fields)? else {
-            return Err(TaskError::Failed(
-                "a claim of a problem that is counted".to_owned(),
-            ));
+            return Err(TaskError::Failed("a claim of a problem that is counted".to_owned()));
         };
         let problem = Problem::from_fields(fields).map_err(TaskError::failed)?;
-        shared.facts.follow(registration.epoch, held.job, || {
-            shared.engine(&problem).ok().flatten()
-        });
+        shared.facts.follow(registration.epoch, held.job, || shared.engine(&problem).ok().flatten());
         if let Some(batch) = facts {
             shared.facts.learn(registration.epoch, batch);
         }
-        let limits = Limits {
-            nodes: budget_nodes,
-            report_work_min,
-            stop: &held.stop,
-            progress: &held.nodes,
-        };
+        let limits = Limits { nodes: budget_nodes, report_work_min, stop: &held.stop, progress: &held.nodes };
         let outcome = engine.decide(&claim, &limits).map_err(TaskError::failed)?;
         let Outcome { verdict, nodes, .. } = &outcome;
         match verdict {
@@ -297,17 +251,10 @@ impl EngineThread {
         task: &v1::PartTask,
     ) -> Result<Option<v1::CompleteRequest>, TaskError> {
         let shared = Arc::clone(&self.shared);
-        let Shared {
-            session,
-            client,
-            runtime,
-            ..
-        } = &*shared;
+        let Shared { session, client, runtime, .. } = &*shared;
         debug!(event = "lease", lease = held.id.0, job = held.job.0, problem = %fields, stage = task.stage, part = task.part, "leased");
         let Solver::Counting(counter) = self.solver(fields)? else {
-            return Err(TaskError::Failed(
-                "a part of a problem that is answered by claims".to_owned(),
-            ));
+            return Err(TaskError::Failed("a part of a problem that is answered by claims".to_owned()));
         };
         let fetch = || runtime.block_on(counting::fetch(session, client, held, task));
         let done = counting::work(counter, task, held, fetch)?;
@@ -343,9 +290,7 @@ impl EngineThread {
             }
             self.solvers.insert(fields.clone(), solver);
         }
-        self.solvers
-            .get_mut(fields)
-            .ok_or_else(|| TaskError::Failed("no solver".to_owned()))
+        self.solvers.get_mut(fields).ok_or_else(|| TaskError::Failed("no solver".to_owned()))
     }
 }
 
@@ -397,8 +342,7 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "without a message".to_owned())
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".to_owned())
 }
 
 /// The engines of all games.

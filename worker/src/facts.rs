@@ -43,14 +43,7 @@ impl FactBook {
     pub fn cursors(&self, epoch: Epoch) -> Vec<v1::FactCursor> {
         let mut pages = self.pages();
         pages.turn_to(epoch);
-        pages
-            .jobs
-            .iter()
-            .map(|(job, page)| v1::FactCursor {
-                job: job.0,
-                next: page.next,
-            })
-            .collect()
+        pages.jobs.iter().map(|(job, page)| v1::FactCursor { job: job.0, next: page.next }).collect()
     }
 
     /// Follows a job from now on, with an engine that learns.
@@ -65,22 +58,11 @@ impl FactBook {
         }
         let Some(engine) = engine() else { return };
         if pages.jobs.len() >= JOBS_MAX
-            && let Some(oldest) = pages
-                .jobs
-                .iter()
-                .min_by_key(|(_, page)| page.used)
-                .map(|(job, _)| *job)
+            && let Some(oldest) = pages.jobs.iter().min_by_key(|(_, page)| page.used).map(|(job, _)| *job)
         {
             pages.jobs.remove(&oldest);
         }
-        pages.jobs.insert(
-            job,
-            Page {
-                next: 0,
-                engine,
-                used,
-            },
-        );
+        pages.jobs.insert(job, Page { next: 0, engine, used });
     }
 
     /// Learns a batch that came from the coordinator of this epoch. A batch read before is passed over, and so is one of a job
@@ -140,10 +122,7 @@ mod tests {
 
     impl Engine for Pupil {
         fn decide(&mut self, _: &Claim, _: &Limits<'_>) -> Result<Outcome, ClaimError> {
-            Err(ClaimError::Malformed {
-                game: "none",
-                reason: "a pupil decides nothing".into(),
-            })
+            Err(ClaimError::Malformed { game: "none", reason: "a pupil decides nothing".into() })
         }
 
         fn learn(&mut self, _: &Fact) -> Result<(), ClaimError> {
@@ -153,16 +132,8 @@ mod tests {
     }
 
     fn batch(job: u64, next: u64) -> v1::FactBatch {
-        let fact = v1::Fact {
-            claim: Some(v1::Claim::default()),
-            truth: true,
-            work: 9,
-        };
-        v1::FactBatch {
-            job,
-            facts: vec![fact, v1::Fact::default()],
-            next,
-        }
+        let fact = v1::Fact { claim: Some(v1::Claim::default()), truth: true, work: 9 };
+        v1::FactBatch { job, facts: vec![fact, v1::Fact::default()], next }
     }
 
     #[test]
@@ -171,11 +142,7 @@ mod tests {
         let pupil = || Some(Box::new(Pupil(Arc::clone(&learned))) as Box<dyn Engine>);
         book.follow(Epoch(1), JobId(4), pupil);
         assert_eq!(book.learn(Epoch(1), batch(5, 2)), 0, "not followed");
-        assert_eq!(
-            book.learn(Epoch(1), batch(4, 2)),
-            1,
-            "the second fact has no claim"
-        );
+        assert_eq!(book.learn(Epoch(1), batch(4, 2)), 1, "the second fact has no claim");
         assert_eq!(book.learn(Epoch(1), batch(4, 2)), 0, "read before");
         assert_eq!(book.cursors(Epoch(1)), [v1::FactCursor { job: 4, next: 2 }]);
         assert_eq!(book.cursors(Epoch(2)), []);

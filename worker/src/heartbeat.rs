@@ -80,38 +80,20 @@ async fn send(
         cursors: shared.facts.cursors(registration.epoch),
     });
     // A heartbeat that is answered after the leases have lapsed is worth nothing: better to send the next one.
-    request.set_timeout(
-        limits::CALL_DEADLINE
-            .min(registration.lease / 2)
-            .max(Duration::from_secs(1)),
-    );
+    request.set_timeout(limits::CALL_DEADLINE.min(registration.lease / 2).max(Duration::from_secs(1)));
     Ok(client.clone().heartbeat(request).await?.into_inner())
 }
 
 fn take_in(shared: &Shared, epoch: Epoch, response: v1::HeartbeatResponse) {
-    let v1::HeartbeatResponse {
-        lapsed,
-        adopted,
-        facts,
-        draining,
-    } = response;
+    let v1::HeartbeatResponse { lapsed, adopted, facts, draining } = response;
     for lease in lapsed {
         if shared.leases.lapse(LeaseId(lease.lease), Epoch(lease.epoch)) {
-            debug!(
-                event = "lease",
-                lease = lease.lease,
-                "no longer wanted: stopping its search"
-            );
+            debug!(event = "lease", lease = lease.lease, "no longer wanted: stopping its search");
         }
     }
     for lease in adopted {
         if shared.leases.adopt(LeaseId(lease), epoch) {
-            info!(
-                event = "lease",
-                lease,
-                epoch = epoch.0,
-                "taken over by the restarted coordinator"
-            );
+            info!(event = "lease", lease, epoch = epoch.0, "taken over by the restarted coordinator");
         }
     }
     for batch in facts {
@@ -130,10 +112,7 @@ struct Summary {
 
 impl Summary {
     fn new() -> Self {
-        Self {
-            last: Instant::now(),
-            nodes: 0,
-        }
+        Self { last: Instant::now(), nodes: 0 }
     }
 
     fn tell(&mut self, shared: &Shared) {
@@ -156,9 +135,6 @@ impl Summary {
             ?table,
             "working"
         );
-        *self = Self {
-            last: Instant::now(),
-            nodes,
-        };
+        *self = Self { last: Instant::now(), nodes };
     }
 }

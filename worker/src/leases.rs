@@ -78,15 +78,9 @@ impl Deref for Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let mut open = self.leases.open();
-        open.nodes = open
-            .nodes
-            .saturating_add(self.lease.nodes.load(Ordering::Relaxed));
+        open.nodes = open.nodes.saturating_add(self.lease.nodes.load(Ordering::Relaxed));
         // The number may have been granted again, to another thread of this worker.
-        if open
-            .leases
-            .get(&self.lease.id)
-            .is_some_and(|lease| Arc::ptr_eq(lease, &self.lease))
-        {
+        if open.leases.get(&self.lease.id).is_some_and(|lease| Arc::ptr_eq(lease, &self.lease)) {
             open.leases.remove(&self.lease.id);
         }
     }
@@ -117,19 +111,14 @@ impl Leases {
         });
         open.leases.insert(id, Arc::clone(&lease));
         drop(open);
-        Held {
-            leases: Arc::clone(self),
-            lease,
-        }
+        Held { leases: Arc::clone(self), lease }
     }
 
     /// Ends all searches, those to come included.
     pub fn stop_all(&self) {
         let mut open = self.open();
         open.stopped = true;
-        open.leases
-            .values()
-            .for_each(|lease| lease.stop.store(true, Ordering::Relaxed));
+        open.leases.values().for_each(|lease| lease.stop.store(true, Ordering::Relaxed));
     }
 
     /// What a heartbeat says of them, at most `max`.
@@ -169,10 +158,7 @@ impl Leases {
     /// Nodes searched so far under all leases, past and present.
     pub fn nodes(&self) -> u64 {
         let open = self.open();
-        let held = open
-            .leases
-            .values()
-            .map(|lease| lease.nodes.load(Ordering::Relaxed));
+        let held = open.leases.values().map(|lease| lease.nodes.load(Ordering::Relaxed));
         held.fold(open.nodes, u64::saturating_add)
     }
 
@@ -202,10 +188,7 @@ mod tests {
         let b = leases.hold(LeaseId(8), Epoch(1), JobId(3), part(1));
         a.nodes.store(500, Ordering::Relaxed);
         let progress = leases.progress(10);
-        assert_eq!(
-            (progress[0].lease, progress[0].epoch, progress[0].nodes),
-            (7, 1, 500)
-        );
+        assert_eq!((progress[0].lease, progress[0].epoch, progress[0].nodes), (7, 1, 500));
         assert_eq!((progress.len(), leases.progress(1).len()), (2, 1));
 
         assert!(leases.adopt(LeaseId(7), Epoch(2)) && !leases.adopt(LeaseId(9), Epoch(2)));

@@ -120,14 +120,7 @@ pub fn run_with(
     let flushed = storage.table.flush();
     let statistics = storage.table.statistics();
     let (results, nodes) = (shared.outbox.acknowledged(), shared.leases.nodes());
-    info!(
-        event = "end",
-        results,
-        nodes,
-        entries = storage.table.entries_on_disk(),
-        ?statistics,
-        "ended"
-    );
+    info!(event = "end", results, nodes, entries = storage.table.entries_on_disk(), ?statistics, "ended");
     shared.contradicted();
     if let Some(failure) = drain.failure() {
         return Err(failure);
@@ -179,37 +172,23 @@ fn start_engine(shared: Arc<Shared>, index: u32) -> Result<JoinHandle<()>, Worke
             drain.fail(WorkerError::Panicked { thread, reason });
         }
     };
-    let builder = thread::Builder::new()
-        .name(name.clone())
-        .stack_size(engines::STACK_BYTES);
-    builder.spawn(body).map_err(|e| WorkerError::Start {
-        what: format!("thread {name}"),
-        reason: e.to_string(),
-    })
+    let builder = thread::Builder::new().name(name.clone()).stack_size(engines::STACK_BYTES);
+    builder
+        .spawn(body)
+        .map_err(|e| WorkerError::Start { what: format!("thread {name}"), reason: e.to_string() })
 }
 
 fn start_heartbeat(shared: Arc<Shared>, ended: watch::Receiver<bool>) -> Result<JoinHandle<()>, WorkerError> {
-    let failed = |e: std::io::Error| WorkerError::Start {
-        what: "the heartbeat".into(),
-        reason: e.to_string(),
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(failed)?;
+    let failed =
+        |e: std::io::Error| WorkerError::Start { what: "the heartbeat".into(), reason: e.to_string() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let body = move || {
         let drain = Arc::clone(&shared.drain);
         if let Err(reason) = guarded(|| runtime.block_on(heartbeat::run(shared, ended))) {
-            drain.fail(WorkerError::Panicked {
-                thread: "heartbeat".into(),
-                reason,
-            });
+            drain.fail(WorkerError::Panicked { thread: "heartbeat".into(), reason });
         }
     };
-    thread::Builder::new()
-        .name("heartbeat".into())
-        .spawn(body)
-        .map_err(failed)
+    thread::Builder::new().name("heartbeat".into()).spawn(body).map_err(failed)
 }
 
 /// Waits for a thread. Its panics were caught inside.
@@ -226,17 +205,12 @@ fn runtime() -> Result<Runtime, WorkerError> {
         .thread_name("connection")
         .enable_all()
         .build()
-        .map_err(|e| WorkerError::Start {
-            what: "the network runtime".into(),
-            reason: e.to_string(),
-        })
+        .map_err(|e| WorkerError::Start { what: "the network runtime".into(), reason: e.to_string() })
 }
 
 /// A number for this run of the process: random, not 0.
 fn incarnation() -> Result<u64, WorkerError> {
-    let drawn = getrandom::u64().map_err(|e| WorkerError::Start {
-        what: "the random generator".into(),
-        reason: e.to_string(),
-    })?;
+    let drawn = getrandom::u64()
+        .map_err(|e| WorkerError::Start { what: "the random generator".into(), reason: e.to_string() })?;
     Ok(drawn.max(1))
 }

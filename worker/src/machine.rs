@@ -9,16 +9,9 @@ const UNKNOWN_MEMORY_BYTES: u64 = 4 << 30;
 pub fn memory_bytes() -> u64 {
     let machine = read("/proc/meminfo").as_deref().and_then(total_of_meminfo);
     // `max` in place of a number is no limit, and does not parse.
-    let group = [
-        "/sys/fs/cgroup/memory.max",
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    ];
+    let group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     let group = group.into_iter().find_map(|path| read(path)?.trim().parse().ok());
-    [machine, group]
-        .into_iter()
-        .flatten()
-        .min()
-        .unwrap_or(UNKNOWN_MEMORY_BYTES)
+    [machine, group].into_iter().flatten().min().unwrap_or(UNKNOWN_MEMORY_BYTES)
 }
 
 fn total_of_meminfo(text: &str) -> Option<u64> {
@@ -38,19 +31,10 @@ pub fn cores() -> usize {
 /// of a machine, since no two can have one data directory open.
 pub fn worker_name(data: &Path) -> String {
     let host = read("/proc/sys/kernel/hostname").or_else(|| read("/etc/hostname"));
-    let host: String = host
-        .unwrap_or_default()
-        .trim()
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(64)
-        .collect();
+    let host: String = host.unwrap_or_default().trim().chars().filter(|c| !c.is_control()).take(64).collect();
     let host = if host.is_empty() { "worker" } else { host.as_str() };
     let path = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
-    format!(
-        "{host}-{:08x}",
-        crc32c::crc32c(path.as_os_str().as_encoded_bytes())
-    )
+    format!("{host}-{:08x}", crc32c::crc32c(path.as_os_str().as_encoded_bytes()))
 }
 
 fn read(path: &str) -> Option<String> {

@@ -37,15 +37,12 @@ fn exit_of(error: &anyhow::Error) -> Exit {
     if error.is::<ConfigError>() {
         return Exit::Usage;
     }
-    error
-        .downcast_ref::<WorkerError>()
-        .map_or(Exit::Failed, WorkerError::exit)
+    error.downcast_ref::<WorkerError>().map_or(Exit::Failed, WorkerError::exit)
 }
 
 fn start_log(format: LogFormat) -> anyhow::Result<()> {
-    let filter = ["GRUNDY_LOG", "RUST_LOG"]
-        .into_iter()
-        .find_map(|name| Some((name, std::env::var(name).ok()?)));
+    let filter =
+        ["GRUNDY_LOG", "RUST_LOG"].into_iter().find_map(|name| Some((name, std::env::var(name).ok()?)));
     let filter = match filter {
         Some((name, text)) => EnvFilter::try_new(&text).with_context(|| format!("{name}='{text}'"))?,
         None => EnvFilter::new("info"),

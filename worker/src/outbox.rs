@@ -80,10 +80,7 @@ impl Outbox {
         }
         if !leftovers.is_empty() {
             let (results, dropped) = (leftovers.len(), excess);
-            info!(
-                event = "spool",
-                results, dropped, "results of an earlier run wait for their job"
-            );
+            info!(event = "spool", results, dropped, "results of an earlier run wait for their job");
         }
         Ok(Self {
             session,
@@ -187,9 +184,7 @@ impl Outbox {
     }
 
     async fn deliver(self: &Arc<Self>, id: u64, finished: Finished, spooled: bool) {
-        let v1::CompleteRequest {
-            lease, job, nodes, ..
-        } = finished.request;
+        let v1::CompleteRequest { lease, job, nodes, .. } = finished.request;
         match self.complete(&finished.request).await {
             Ok(acceptance) => {
                 self.acknowledged.fetch_add(1, Ordering::Relaxed);
@@ -225,28 +220,20 @@ impl Outbox {
 
     /// Whether the worker ends because its own results may be wrong.
     fn distrusted(&self) -> bool {
-        matches!(
-            self.drain.failure(),
-            Some(WorkerError::Contradiction(_) | WorkerError::Storage(_))
-        )
+        matches!(self.drain.failure(), Some(WorkerError::Contradiction(_) | WorkerError::Storage(_)))
     }
 
     async fn complete(&self, request: &v1::CompleteRequest) -> Result<v1::Acceptance, Ended> {
         let _call = self.calls.acquire().await;
         let call = |mut client: Client, session: v1::Session| {
-            let mut request = Request::new(v1::CompleteRequest {
-                session: Some(session),
-                ..request.clone()
-            });
+            let mut request = Request::new(v1::CompleteRequest { session: Some(session), ..request.clone() });
             async move {
                 request.set_timeout(limits::CALL_DEADLINE);
                 Ok(client.complete(request).await?.into_inner())
             }
         };
-        let (response, _) = self
-            .session
-            .until_answered(&self.client, "Complete", Patience::UntilHandedIn, call)
-            .await?;
+        let (response, _) =
+            self.session.until_answered(&self.client, "Complete", Patience::UntilHandedIn, call).await?;
         Ok(response.acceptance())
     }
 
@@ -257,32 +244,21 @@ impl Outbox {
         let _call = self.calls.acquire().await;
         let call = |mut client: Client, session: v1::Session| {
             let session = Some(session);
-            let message = v1::ReleaseRequest {
-                session,
-                lease,
-                lease_epoch,
-                job,
-                reason: reason.clone(),
-                failed,
-            };
+            let message =
+                v1::ReleaseRequest { session, lease, lease_epoch, job, reason: reason.clone(), failed };
             async move {
                 let mut request = Request::new(message);
                 request.set_timeout(limits::CALL_DEADLINE);
                 Ok(client.release(request).await?.into_inner())
             }
         };
-        let answer = self
-            .session
-            .until_answered(&self.client, "Release", Patience::UntilHandedIn, call);
+        let answer = self.session.until_answered(&self.client, "Release", Patience::UntilHandedIn, call);
         match tokio::time::timeout(limits::CALL_DEADLINE, answer).await {
             Ok(Err(Ended::Refused(status))) => {
                 debug!(event = "release", lease, job, reason = %crate::session::reason(&status), "lease was gone already");
             }
             Ok(Ok(_) | Err(Ended::Draining)) => {}
-            Err(_) => debug!(
-                event = "release",
-                lease, job, "not handed back in time: it will lapse"
-            ),
+            Err(_) => debug!(event = "release", lease, job, "not handed back in time: it will lapse"),
         }
     }
 
@@ -355,19 +331,13 @@ pub fn complete_request(
     };
     let verdict = match &outcome.verdict {
         Verdict::Decided(truth) => v1::complete_request::Verdict::Decided(*truth),
-        Verdict::Open {
-            numbers: own,
-            children,
-        } => {
+        Verdict::Open { numbers: own, children } => {
             let child = |(claim, n): &(_, _)| v1::Child {
                 claim: Some(v1::Claim::from(claim)),
                 numbers: Some(numbers(n)),
             };
             let children = children.iter().map(child).collect();
-            v1::complete_request::Verdict::Open(v1::Open {
-                numbers: Some(numbers(own)),
-                children,
-            })
+            v1::complete_request::Verdict::Open(v1::Open { numbers: Some(numbers(own)), children })
         }
     };
     v1::CompleteRequest {
@@ -377,12 +347,7 @@ pub fn complete_request(
         job: held.job.0,
         claim: Some(claim.into()),
         nodes: outcome.nodes,
-        facts: outcome
-            .facts
-            .iter()
-            .take(limits::FACTS_MAX)
-            .map(v1::Fact::from)
-            .collect(),
+        facts: outcome.facts.iter().take(limits::FACTS_MAX).map(v1::Fact::from).collect(),
         verdict: Some(verdict),
     }
 }
@@ -393,19 +358,9 @@ mod tests {
 
     #[test]
     fn spooled_results_come_back_or_are_refused() {
-        let problem = v1::Problem {
-            game: "cram".into(),
-            position: "....".into(),
-            ..Default::default()
-        };
+        let problem = v1::Problem { game: "cram".into(), position: "....".into(), ..Default::default() };
         let verdict = Some(v1::complete_request::Verdict::Decided(false));
-        let request = v1::CompleteRequest {
-            lease: 7,
-            job: 1,
-            nodes: 99,
-            verdict,
-            ..Default::default()
-        };
+        let request = v1::CompleteRequest { lease: 7, job: 1, nodes: 99, verdict, ..Default::default() };
         let finished = Finished { problem, request };
         let bytes = encode(&finished);
         assert_eq!(decode(&bytes), Ok(finished));

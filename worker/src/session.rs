@@ -104,14 +104,7 @@ impl Session {
             .keep_alive_while_idle(true);
         let registration = watch::Sender::new(None);
         let reconnect = Reconnect::new(give_up_after);
-        Ok(Self {
-            identity,
-            endpoint,
-            registering: Mutex::new(()),
-            registration,
-            reconnect,
-            drain,
-        })
+        Ok(Self { identity, endpoint, registering: Mutex::new(()), registration, reconnect, drain })
     }
 
     /// A connection of its own. Must be called within a tokio runtime, which then drives it.
@@ -133,14 +126,8 @@ impl Session {
 
     /// What a call under this registration names.
     pub fn header(&self, registration: &Registration) -> v1::Session {
-        let Identity {
-            worker, incarnation, ..
-        } = &self.identity;
-        v1::Session {
-            epoch: registration.epoch.0,
-            worker: worker.clone(),
-            incarnation: *incarnation,
-        }
+        let Identity { worker, incarnation, .. } = &self.identity;
+        v1::Session { epoch: registration.epoch.0, worker: worker.clone(), incarnation: *incarnation }
     }
 
     /// Makes a call until it is answered, registering and reconnecting as needed. `call` is given a client and the session to
@@ -235,12 +222,7 @@ impl Session {
     }
 
     async fn register(&self, client: &Client) -> Result<v1::RegisterResponse, Status> {
-        let Identity {
-            worker,
-            incarnation,
-            threads,
-            ..
-        } = &self.identity;
+        let Identity { worker, incarnation, threads, .. } = &self.identity;
         let mut request = Request::new(v1::RegisterRequest {
             protocol_version: PROTOCOL_VERSION,
             worker: worker.clone(),
@@ -259,26 +241,12 @@ impl Session {
         serial: u64,
     ) -> Registration {
         self.answered();
-        let v1::RegisterResponse {
-            epoch,
-            lease_ms,
-            heartbeat_ms,
-        } = response;
+        let v1::RegisterResponse { epoch, lease_ms, heartbeat_ms } = response;
         // A peer's zero must not make a busy loop, nor a huge number an overflow.
         let bounded = |ms: u64| Duration::from_millis(ms.clamp(10, 3_600_000));
         let (lease, heartbeat) = (bounded(lease_ms), bounded(heartbeat_ms));
-        let registration = Registration {
-            epoch: Epoch(epoch),
-            lease,
-            heartbeat,
-            serial,
-        };
-        let Identity {
-            coordinator,
-            worker,
-            incarnation,
-            threads,
-        } = &self.identity;
+        let registration = Registration { epoch: Epoch(epoch), lease, heartbeat, serial };
+        let Identity { coordinator, worker, incarnation, threads } = &self.identity;
         info!(
             event = "register", %coordinator, %worker, incarnation, threads, epoch,
             epoch_before = before.map(|r| r.epoch.0), lease_ms, heartbeat_ms, "registered"
@@ -302,11 +270,7 @@ impl Session {
     pub async fn pause(&self, call: &'static str, status: &Status) -> Result<(), Ended> {
         let coordinator = &self.identity.coordinator;
         match self.reconnect.failed(Instant::now(), jitter()) {
-            Next::Wait {
-                wait,
-                failures,
-                first_of_round,
-            } => {
+            Next::Wait { wait, failures, first_of_round } => {
                 if first_of_round {
                     let (wait_ms, code) = (wait.as_millis() as u64, status.code());
                     warn!(event = "reconnect", %coordinator, call, failures, wait_ms, ?code, reason = %reason(status), "no answer, trying again");
@@ -316,11 +280,7 @@ impl Session {
             }
             Next::GiveUp { waited } => {
                 let (coordinator, last) = (coordinator.clone(), reason(status));
-                self.drain.fail(WorkerError::Unreachable {
-                    coordinator,
-                    waited,
-                    last,
-                });
+                self.drain.fail(WorkerError::Unreachable { coordinator, waited, last });
                 Err(Ended::Draining)
             }
         }
@@ -336,11 +296,7 @@ impl Session {
     /// Ends the worker: without this call it cannot work.
     pub fn refused(&self, call: &'static str, status: &Status) -> Ended {
         let (coordinator, reason) = (self.identity.coordinator.clone(), reason(status));
-        self.drain.fail(WorkerError::Refused {
-            coordinator,
-            call,
-            reason,
-        });
+        self.drain.fail(WorkerError::Refused { coordinator, call, reason });
         Ended::Draining
     }
 }

@@ -28,8 +28,5 @@ pub fn open(directory: &Path, memory: usize) -> Result<Storage, WorkerError> {
         event = "table", data = %directory.display(), entries, ram_bytes = memory.ram_table,
         "{} entries found in the table on disk", entries
     );
-    Ok(Storage {
-        table: Arc::new(table),
-        spool: storage.spool(),
-    })
+    Ok(Storage { table: Arc::new(table), spool: storage.spool() })
 }

@@ -30,12 +30,8 @@ fn claims_of_a_small_board_are_decided_and_give_its_nimber() -> Check {
     let mut lease = 0;
     for (cells, nimber) in (1..).zip(nimbers) {
         let position = ".".repeat(cells);
-        let fields = Fields {
-            game: "cram".into(),
-            rules: String::new(),
-            position,
-            question: "nimber".into(),
-        };
+        let fields =
+            Fields { game: "cram".into(), rules: String::new(), position, question: "nimber".into() };
         let problem = Problem::from_fields(&fields)?;
         let Approach::Claims(plan) = problem.approach() else {
             return Err("cram is answered by claims".into());
@@ -47,10 +43,7 @@ fn claims_of_a_small_board_are_decided_and_give_its_nimber() -> Check {
                 Progress::Answered(answer) => break answer,
             };
             lease += 1;
-            coordinator
-                .script()
-                .assignments
-                .push_back(assignment(lease, &problem.to_fields(), &claims[0]));
+            coordinator.script().assignments.push_back(assignment(lease, &problem.to_fields(), &claims[0]));
             let complete = coordinator.wait("a result", |script| script.completes.pop());
             let Some(v1::complete_request::Verdict::Decided(truth)) = complete.verdict else {
                 return Err(format!("{fields}: {complete:?} is not decided").into());
@@ -86,13 +79,8 @@ fn a_count_is_made_stage_by_stage() -> Check {
     let (mut total, mut before) = (None, Vec::new());
     for stage in 0..=levels {
         let (inputs, parts_next) = (u32::from(stage > 0), u32::from(stage < levels));
-        let task = v1::PartTask {
-            stage,
-            part: 0,
-            parts_next,
-            inputs,
-            join_inputs: u32::from(stage == levels),
-        };
+        let task =
+            v1::PartTask { stage, part: 0, parts_next, inputs, join_inputs: u32::from(stage == levels) };
         let task = Some(v1::assignment::Task::Part(task));
         let problem = Some(v1::Problem::from(&fields));
         let lease = u64::from(stage) + 1;
@@ -121,13 +109,7 @@ fn a_count_is_made_stage_by_stage() -> Check {
 
     // A damaged run is not counted with: the lease goes back with the reason.
     coordinator.script().runs = vec![vec![0xff; 9]];
-    let task = v1::PartTask {
-        stage: 1,
-        part: 0,
-        parts_next: 1,
-        inputs: 1,
-        join_inputs: 0,
-    };
+    let task = v1::PartTask { stage: 1, part: 0, parts_next: 1, inputs: 1, join_inputs: 0 };
     let task = Some(v1::assignment::Task::Part(task));
     let problem = Some(v1::Problem::from(&fields));
     coordinator.script().assignments.push_back(v1::Assignment {
@@ -138,10 +120,7 @@ fn a_count_is_made_stage_by_stage() -> Check {
         facts: None,
     });
     let release = coordinator.wait("a release", |script| script.releases.pop());
-    assert!(
-        release.failed && release.reason.contains("input run 0"),
-        "{release:?}"
-    );
+    assert!(release.failed && release.reason.contains("input run 0"), "{release:?}");
     worker.drain.begin(Cause::Terminated);
     assert_eq!(worker.join(), Ok(Exit::Done));
     Ok(())

@@ -16,19 +16,12 @@ fn program(data: &Path) -> Command {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("GRUNDY_") || name == "RUST_LOG") {
         command.env_remove(name);
     }
-    command
-        .arg("--data")
-        .arg(data)
-        .env("GRUNDY_MEMORY", "32MiB")
-        .stdin(Stdio::null());
+    command.arg("--data").arg(data).env("GRUNDY_MEMORY", "32MiB").stdin(Stdio::null());
     command
 }
 
 fn said(output: &Output) -> String {
-    assert!(
-        output.stdout.is_empty(),
-        "data belongs to stdout, and a worker has none"
-    );
+    assert!(output.stdout.is_empty(), "data belongs to stdout, and a worker has none");
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -38,11 +31,8 @@ fn flags_beat_the_environment_which_beats_the_file() -> Check {
     let file = directory.path().join("worker.toml");
     std::fs::write(&file, "coordinator = \"127.0.0.1:1\"\ngive-up-after = 0\n")?;
     // Nothing listens on these ports; the address that was tried is in the message.
-    let sources: [(Option<&str>, Option<&str>, u16); 3] = [
-        (None, None, 1),
-        (Some("127.0.0.1:2"), None, 2),
-        (Some("127.0.0.1:2"), Some("127.0.0.1:3"), 3),
-    ];
+    let sources: [(Option<&str>, Option<&str>, u16); 3] =
+        [(None, None, 1), (Some("127.0.0.1:2"), None, 2), (Some("127.0.0.1:2"), Some("127.0.0.1:3"), 3)];
     for (environment, flag, port) in sources {
         let mut command = program(&directory.path().join("data"));
         command.env("GRUNDY_CONFIG", &file);
@@ -64,31 +54,21 @@ fn what_is_wrong_with_the_configuration_is_named() -> Check {
     std::fs::write(&file, "memroy = \"1GiB\"\n")?;
     let file = file.to_str().ok_or("a path in UTF-8")?;
     let with = |flags: &[&str], environment: &[(&str, &str)]| {
-        program(&directory.path().join("data"))
-            .args(flags)
-            .envs(environment.iter().copied())
-            .output()
+        program(&directory.path().join("data")).args(flags).envs(environment.iter().copied()).output()
     };
     type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
     let cases: [Case<'_>; 6] = [
         (&[], &[], "--coordinator"),
         (&["--config", file], &[], "memroy"),
         (&["--coordinator", "https://a:1"], &[], "scheme 'https'"),
-        (
-            &["--coordinator", "a:1"],
-            &[("GRUNDY_THREADS", "0")],
-            "GRUNDY_THREADS|0 threads",
-        ),
+        (&["--coordinator", "a:1"], &[("GRUNDY_THREADS", "0")], "GRUNDY_THREADS|0 threads"),
         (&["--coordinator", "a:1", "--frobnicate"], &[], "--frobnicate"),
         (&["--coordinator", "a:1"], &[("GRUNDY_MEMORY", "1KiB")], "memory"),
     ];
     for (flags, environment, named) in cases {
         let output = with(flags, environment)?;
         let text = said(&output);
-        assert!(
-            named.split('|').any(|named| text.contains(named)),
-            "{named} is not in:\n{text}"
-        );
+        assert!(named.split('|').any(|named| text.contains(named)), "{named} is not in:\n{text}");
         assert_eq!(output.status.code(), Some(2), "{flags:?}: {text}");
     }
     Ok(())
@@ -119,14 +99,8 @@ impl Running {
     }
 
     fn signal(&self, name: &str) -> Check {
-        let sent = Command::new("kill")
-            .args([&format!("-{name}"), &self.0.id().to_string()])
-            .status()?;
-        if sent.success() {
-            Ok(())
-        } else {
-            Err(format!("kill -{name}: {sent}").into())
-        }
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.0.id().to_string()]).status()?;
+        if sent.success() { Ok(()) } else { Err(format!("kill -{name}: {sent}").into()) }
     }
 
     fn exit(mut self) -> Result<(Option<i32>, String), Box<dyn std::error::Error>> {
@@ -144,9 +118,7 @@ impl Running {
 }
 
 fn registered(coordinator: &Coordinator) {
-    coordinator.wait("a registration", |script| {
-        (!script.registers.is_empty()).then_some(())
-    });
+    coordinator.wait("a registration", |script| (!script.registers.is_empty()).then_some(()));
 }
 
 #[test]
@@ -162,17 +134,8 @@ fn the_first_signal_drains() -> Check {
         worker.signal(signal)?;
         let (exit, log) = worker.exit()?;
         assert_eq!(exit, Some(code), "{log}");
-        assert!(
-            log.lines()
-                .all(|line| line.starts_with('{') && line.ends_with('}')),
-            "{log}"
-        );
-        for event in [
-            "\"event\":\"table\"",
-            "\"entries\":0",
-            "\"event\":\"drain\"",
-            "\"event\":\"end\"",
-        ] {
+        assert!(log.lines().all(|line| line.starts_with('{') && line.ends_with('}')), "{log}");
+        for event in ["\"event\":\"table\"", "\"entries\":0", "\"event\":\"drain\"", "\"event\":\"end\""] {
             assert!(log.contains(event), "{event} is not in:\n{log}");
         }
     }
@@ -185,14 +148,9 @@ fn the_second_signal_ends_at_once() -> Check {
     // Its result is never acknowledged, so the drain takes as long as it may.
     coordinator.script().complete_failures = u32::MAX;
     let (fields, claim) = first_claim("....")?;
-    coordinator
-        .script()
-        .assignments
-        .push_back(assignment(1, &fields, &claim));
+    coordinator.script().assignments.push_back(assignment(1, &fields, &claim));
     let worker = Running::start(program(data.path()), &coordinator)?;
-    coordinator.wait("an attempt", |script| {
-        (script.complete_attempts > 0).then_some(())
-    });
+    coordinator.wait("an attempt", |script| (script.complete_attempts > 0).then_some(()));
     let started = Instant::now();
     worker.signal("INT")?;
     std::thread::sleep(Duration::from_millis(300));
@@ -215,46 +173,26 @@ fn a_restarted_worker_starts_warm_and_says_so() -> Check {
         command.args(["--log-format", "json"]);
         let worker = Running::start(command, &coordinator)?;
         let registers = run + 1;
-        coordinator.wait("a registration", |script| {
-            (script.registers.len() == registers).then_some(())
-        });
-        coordinator
-            .script()
-            .assignments
-            .push_back(assignment(1, &fields, &claim));
-        nodes.push(
-            coordinator
-                .wait("the result", |script| script.completes.pop())
-                .nodes,
-        );
+        coordinator.wait("a registration", |script| (script.registers.len() == registers).then_some(()));
+        coordinator.script().assignments.push_back(assignment(1, &fields, &claim));
+        nodes.push(coordinator.wait("the result", |script| script.completes.pop()).nodes);
         worker.signal("TERM")?;
         let (exit, log) = worker.exit()?;
         assert_eq!(exit, Some(0), "{log}");
-        let line = log
-            .lines()
-            .find(|line| line.contains("\"event\":\"table\""))
-            .ok_or("a line about the table")?;
+        let line =
+            log.lines().find(|line| line.contains("\"event\":\"table\"")).ok_or("a line about the table")?;
         let found = line.split_once("\"entries\":").ok_or("a number of entries")?.1;
         let digits: String = found.chars().take_while(char::is_ascii_digit).collect();
         entries.push(digits.parse::<u64>()?);
     }
-    assert!(
-        nodes[0] > 10_000 && entries[0] == 0,
-        "{nodes:?} nodes, {entries:?} entries"
-    );
-    assert!(
-        nodes[1] < nodes[0] && entries[1] > 0,
-        "{nodes:?} nodes, {entries:?} entries"
-    );
+    assert!(nodes[0] > 10_000 && entries[0] == 0, "{nodes:?} nodes, {entries:?} entries");
+    assert!(nodes[1] < nodes[0] && entries[1] > 0, "{nodes:?} nodes, {entries:?} entries");
     Ok(())
 }
 
 /// The problem of a Cram position's nimber, and the first claim it asks for.
 fn first_claim(position: &str) -> Result<(Fields, Claim), Box<dyn std::error::Error>> {
-    let fields = Fields {
-        position: position.into(),
-        ..cram()
-    };
+    let fields = Fields { position: position.into(), ..cram() };
     let problem = Problem::from_fields(&fields)?;
     let Approach::Claims(plan) = problem.approach() else {
         return Err("cram is answered by claims".into());

@@ -17,14 +17,10 @@ fn a_result_is_sent_until_acknowledged_across_a_restart() -> Check {
     {
         let mut script = coordinator.script();
         script.complete_failures = u32::MAX;
-        script
-            .assignments
-            .push_back(assignment(7, &cram(), &claim(role::CHEAP)));
+        script.assignments.push_back(assignment(7, &cram(), &claim(role::CHEAP)));
     }
     let worker = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
-    coordinator.wait("two attempts", |script| {
-        (script.complete_attempts >= 2).then_some(())
-    });
+    coordinator.wait("two attempts", |script| (script.complete_attempts >= 2).then_some(()));
     // The lease is kept alive while its result waits.
     coordinator.script().heartbeats.clear();
     coordinator.wait("a heartbeat with the lease", |script| {
@@ -33,10 +29,7 @@ fn a_result_is_sent_until_acknowledged_across_a_restart() -> Check {
     coordinator.restart()?;
     coordinator.script().complete_failures = 1;
     let complete = coordinator.wait("the result", |script| script.completes.pop());
-    assert_eq!(
-        (complete.lease, complete.lease_epoch, complete.job, complete.nodes),
-        (7, 1, 1, 10)
-    );
+    assert_eq!((complete.lease, complete.lease_epoch, complete.job, complete.nodes), (7, 1, 1, 10));
     assert_eq!(complete.verdict, Some(Decided::Decided(true)));
     assert_eq!(complete.session.map(|session| session.epoch), Some(2));
     let registers = coordinator.script().registers.clone();
@@ -55,17 +48,11 @@ fn a_result_is_sent_until_acknowledged_across_a_restart() -> Check {
 #[test]
 fn a_restarted_coordinator_takes_over_a_lease_and_ends_it() -> Check {
     let (mut coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
-    coordinator
-        .script()
-        .assignments
-        .push_back(assignment(9, &cram(), &claim(role::ENDLESS)));
+    coordinator.script().assignments.push_back(assignment(9, &cram(), &claim(role::ENDLESS)));
     let worker = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
     let renewed = |script: &mut support::Script, epoch| {
         let heartbeat = script.heartbeats.pop()?;
-        heartbeat
-            .leases
-            .into_iter()
-            .find(|lease| lease.lease == 9 && lease.epoch == epoch && lease.nodes > 0)
+        heartbeat.leases.into_iter().find(|lease| lease.lease == 9 && lease.epoch == epoch && lease.nodes > 0)
     };
     let progress = coordinator.wait("progress", |script| renewed(script, 1));
     let named = v1::lease_progress::Task::Claim((&claim(role::ENDLESS)).into());
@@ -75,30 +62,17 @@ fn a_restarted_coordinator_takes_over_a_lease_and_ends_it() -> Check {
     coordinator.script().heartbeats.clear();
     let still_old = coordinator.wait("the old lease in the new epoch", |script| renewed(script, 1));
     assert_eq!(still_old.lease, 9);
-    coordinator.script().heartbeat = Some(v1::HeartbeatResponse {
-        adopted: vec![9],
-        ..Default::default()
-    });
+    coordinator.script().heartbeat = Some(v1::HeartbeatResponse { adopted: vec![9], ..Default::default() });
     coordinator.wait("the lease under its new epoch", |script| renewed(script, 2));
 
     let lapsed = vec![v1::LapsedLease { lease: 9, epoch: 2 }];
-    coordinator.script().heartbeat = Some(v1::HeartbeatResponse {
-        lapsed,
-        ..Default::default()
-    });
-    coordinator
-        .script()
-        .assignments
-        .push_back(assignment(10, &cram(), &claim(role::CHEAP)));
+    coordinator.script().heartbeat = Some(v1::HeartbeatResponse { lapsed, ..Default::default() });
+    coordinator.script().assignments.push_back(assignment(10, &cram(), &claim(role::CHEAP)));
     let next = coordinator.wait("the next result", |script| script.completes.pop());
     assert_eq!((next.lease, next.lease_epoch), (10, 2));
     // Of the lapsed one nothing was handed in, nor was it handed back.
     let script = coordinator.script();
-    assert!(
-        script.completes.is_empty() && script.releases.is_empty(),
-        "{:?}",
-        script.completes
-    );
+    assert!(script.completes.is_empty() && script.releases.is_empty(), "{:?}", script.completes);
     drop(script);
     worker.drain.begin(Cause::Terminated);
     assert_eq!(worker.join(), Ok(Exit::Done));
@@ -108,36 +82,20 @@ fn a_restarted_coordinator_takes_over_a_lease_and_ends_it() -> Check {
 #[test]
 fn a_drain_hands_in_open_numbers() -> Check {
     let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
-    coordinator
-        .script()
-        .assignments
-        .push_back(assignment(3, &cram(), &claim(role::ENDLESS)));
+    coordinator.script().assignments.push_back(assignment(3, &cram(), &claim(role::ENDLESS)));
     let worker = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
     coordinator.wait("progress", |script| {
-        script
-            .heartbeats
-            .iter()
-            .any(|h| h.leases.iter().any(|lease| lease.nodes > 0))
-            .then_some(())
+        script.heartbeats.iter().any(|h| h.leases.iter().any(|lease| lease.nodes > 0)).then_some(())
     });
     worker.drain.begin(Cause::Interrupted);
     assert_eq!(worker.join(), Ok(Exit::Interrupted));
     let script = coordinator.script();
-    let numbers = Some(v1::Numbers {
-        proof: OPEN.proof,
-        disproof: OPEN.disproof,
-    });
-    let children = vec![v1::Child {
-        claim: Some((&claim(role::ENDLESS)).into()),
-        numbers,
-    }];
+    let numbers = Some(v1::Numbers { proof: OPEN.proof, disproof: OPEN.disproof });
+    let children = vec![v1::Child { claim: Some((&claim(role::ENDLESS)).into()), numbers }];
     let open = Some(Decided::Open(v1::Open { numbers, children }));
     assert_eq!(script.completes.len(), 1);
     assert!(script.completes[0].nodes > 0);
-    assert_eq!(
-        (script.completes[0].lease, &script.completes[0].verdict),
-        (3, &open)
-    );
+    assert_eq!((script.completes[0].lease, &script.completes[0].verdict), (3, &open));
     Ok(())
 }
 
@@ -145,34 +103,19 @@ fn a_drain_hands_in_open_numbers() -> Check {
 fn a_panic_or_a_refusal_costs_only_its_lease() -> Check {
     let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
     for (lease, role) in [(1, role::PANIC), (2, role::MALFORMED), (3, role::CHEAP)] {
-        coordinator
-            .script()
-            .assignments
-            .push_back(assignment(lease, &cram(), &claim(role)));
+        coordinator.script().assignments.push_back(assignment(lease, &cram(), &claim(role)));
     }
-    let unknown = grundy_games::problem::Fields {
-        game: "chess".into(),
-        ..cram()
-    };
-    coordinator
-        .script()
-        .assignments
-        .push_back(assignment(4, &unknown, &claim(role::CHEAP)));
+    let unknown = grundy_games::problem::Fields { game: "chess".into(), ..cram() };
+    coordinator.script().assignments.push_back(assignment(4, &unknown, &claim(role::CHEAP)));
     let worker = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
     let mut releases = coordinator.wait("three releases", |script| {
         (script.releases.len() == 3).then(|| std::mem::take(&mut script.releases))
     });
     releases.sort_by_key(|release| release.lease);
-    let reasons = [
-        "panic: as the claim asks",
-        "not a claim of actor: as the claim asks",
-        "unknown game 'chess'",
-    ];
+    let reasons =
+        ["panic: as the claim asks", "not a claim of actor: as the claim asks", "unknown game 'chess'"];
     for (release, (lease, reason)) in releases.iter().zip([1, 2, 4].into_iter().zip(reasons)) {
-        assert!(
-            release.failed && release.lease == lease && release.reason.contains(reason),
-            "{release:?}"
-        );
+        assert!(release.failed && release.lease == lease && release.reason.contains(reason), "{release:?}");
         assert_eq!((release.job, release.lease_epoch), (1, 1));
     }
     let complete = coordinator.wait("the result in between", |script| script.completes.pop());
@@ -185,42 +128,20 @@ fn a_panic_or_a_refusal_costs_only_its_lease() -> Check {
 #[test]
 fn facts_are_learned_once_and_the_cursor_moves_on() -> Check {
     let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
-    let fact = |parameter| Fact {
-        claim: claim(parameter),
-        truth: false,
-        work: 99,
-    };
-    let batch = |parameter, next| v1::FactBatch {
-        job: 1,
-        facts: vec![(&fact(parameter)).into()],
-        next,
-    };
-    let with_facts = v1::Assignment {
-        facts: Some(batch(5, 1)),
-        ..assignment(1, &cram(), &claim(role::CHEAP))
-    };
+    let fact = |parameter| Fact { claim: claim(parameter), truth: false, work: 99 };
+    let batch = |parameter, next| v1::FactBatch { job: 1, facts: vec![(&fact(parameter)).into()], next };
+    let with_facts =
+        v1::Assignment { facts: Some(batch(5, 1)), ..assignment(1, &cram(), &claim(role::CHEAP)) };
     coordinator.script().assignments.push_back(with_facts.clone());
-    coordinator.script().assignments.push_back(v1::Assignment {
-        lease: 2,
-        ..with_facts
-    });
+    coordinator.script().assignments.push_back(v1::Assignment { lease: 2, ..with_facts });
     let learned = Arc::new(Mutex::default());
     let worker = Worker::start(&coordinator, data.path(), actor(&learned));
-    coordinator.wait("both results", |script| {
-        (script.completes.len() == 2).then_some(())
-    });
-    coordinator.script().heartbeat = Some(v1::HeartbeatResponse {
-        facts: vec![batch(6, 2)],
-        ..Default::default()
-    });
+    coordinator.wait("both results", |script| (script.completes.len() == 2).then_some(()));
+    coordinator.script().heartbeat =
+        Some(v1::HeartbeatResponse { facts: vec![batch(6, 2)], ..Default::default() });
     let cursor = vec![v1::FactCursor { job: 1, next: 2 }];
-    coordinator.wait("the cursor", |script| {
-        script
-            .leases
-            .iter()
-            .any(|lease| lease.cursors == cursor)
-            .then_some(())
-    });
+    coordinator
+        .wait("the cursor", |script| script.leases.iter().any(|lease| lease.cursors == cursor).then_some(()));
     let learned = learned.lock().unwrap_or_else(PoisonError::into_inner).clone();
     assert_eq!(learned, [fact(5), fact(6)]);
     worker.drain.begin(Cause::Terminated);
@@ -234,14 +155,10 @@ fn a_costly_result_outlives_the_process_and_finds_its_job() -> Check {
     {
         let mut script = coordinator.script();
         script.complete_failures = u32::MAX;
-        script
-            .assignments
-            .push_back(assignment(1, &cram(), &claim(role::COSTLY)));
+        script.assignments.push_back(assignment(1, &cram(), &claim(role::COSTLY)));
     }
     let first = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
-    coordinator.wait("an attempt", |script| {
-        (script.complete_attempts > 0).then_some(())
-    });
+    coordinator.wait("an attempt", |script| (script.complete_attempts > 0).then_some(()));
     first.drain.begin(Cause::ParentGone);
     assert_eq!(first.join(), Ok(Exit::Done));
 
@@ -253,34 +170,22 @@ fn a_costly_result_outlives_the_process_and_finds_its_job() -> Check {
     coordinator.script().assignments.push_back(other_job);
     let complete = coordinator.wait("a result of job 2", |script| script.completes.pop());
     assert_eq!((complete.lease, complete.job), (2, 2));
-    coordinator
-        .script()
-        .assignments
-        .push_back(assignment(3, &cram(), &claim(role::CHEAP)));
+    coordinator.script().assignments.push_back(assignment(3, &cram(), &claim(role::CHEAP)));
     let of_job = coordinator.wait("both results of job 1", |script| {
         (script.completes.len() == 2).then(|| script.completes.clone())
     });
     let mut leases: Vec<_> = of_job.iter().map(|complete| complete.lease).collect();
     leases.sort_unstable();
     assert_eq!(leases, [1, 3]);
-    let costly = of_job
-        .iter()
-        .find(|complete| complete.lease == 1)
-        .ok_or("the costly result")?;
-    assert_eq!(
-        (costly.nodes, &costly.verdict),
-        (1 << 30, &Some(Decided::Decided(false)))
-    );
+    let costly = of_job.iter().find(|complete| complete.lease == 1).ok_or("the costly result")?;
+    assert_eq!((costly.nodes, &costly.verdict), (1 << 30, &Some(Decided::Decided(false))));
     second.drain.begin(Cause::Terminated);
     assert_eq!(second.join(), Ok(Exit::Done));
 
     // Acknowledged, it is gone from the spool.
     coordinator.script().completes.clear();
     let third = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
-    coordinator
-        .script()
-        .assignments
-        .push_back(assignment(4, &cram(), &claim(role::CHEAP)));
+    coordinator.script().assignments.push_back(assignment(4, &cram(), &claim(role::CHEAP)));
     coordinator.wait("the result of lease 4", |script| script.completes.pop());
     third.drain.begin(Cause::Terminated);
     assert_eq!(third.join(), Ok(Exit::Done));
@@ -294,42 +199,22 @@ fn a_result_left_for_another_problem_is_not_sent() -> Check {
     {
         let mut script = coordinator.script();
         script.complete_failures = u32::MAX;
-        script
-            .assignments
-            .push_back(assignment(1, &cram(), &claim(role::COSTLY)));
+        script.assignments.push_back(assignment(1, &cram(), &claim(role::COSTLY)));
     }
     let first = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
-    coordinator.wait("an attempt", |script| {
-        (script.complete_attempts > 0).then_some(())
-    });
+    coordinator.wait("an attempt", |script| (script.complete_attempts > 0).then_some(()));
     first.drain.begin(Cause::ParentGone);
     assert_eq!(first.join(), Ok(Exit::Done));
 
     coordinator.script().complete_failures = 0;
-    let other = grundy_games::problem::Fields {
-        position: "....".into(),
-        ..cram()
-    };
-    coordinator
-        .script()
-        .assignments
-        .push_back(assignment(2, &other, &claim(role::CHEAP)));
-    coordinator
-        .script()
-        .assignments
-        .push_back(assignment(3, &cram(), &claim(role::CHEAP)));
+    let other = grundy_games::problem::Fields { position: "....".into(), ..cram() };
+    coordinator.script().assignments.push_back(assignment(2, &other, &claim(role::CHEAP)));
+    coordinator.script().assignments.push_back(assignment(3, &cram(), &claim(role::CHEAP)));
     let second = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
-    coordinator.wait("two results", |script| {
-        (script.completes.len() >= 2).then_some(())
-    });
+    coordinator.wait("two results", |script| (script.completes.len() >= 2).then_some(()));
     second.drain.begin(Cause::Terminated);
     assert_eq!(second.join(), Ok(Exit::Done));
-    let leases: Vec<_> = coordinator
-        .script()
-        .completes
-        .iter()
-        .map(|complete| complete.lease)
-        .collect();
+    let leases: Vec<_> = coordinator.script().completes.iter().map(|complete| complete.lease).collect();
     assert_eq!(leases, [2, 3]);
     Ok(())
 }
@@ -337,10 +222,7 @@ fn a_result_left_for_another_problem_is_not_sent() -> Check {
 #[test]
 fn a_contradiction_ends_the_worker_and_hands_nothing_in() -> Check {
     let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
-    coordinator
-        .script()
-        .assignments
-        .push_back(assignment(1, &cram(), &claim(role::CONTRADICT)));
+    coordinator.script().assignments.push_back(assignment(1, &cram(), &claim(role::CONTRADICT)));
     let worker = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
     let error = worker.join().expect_err("both truths were stored");
     assert_eq!(error.exit(), Exit::Corruption);
@@ -357,15 +239,10 @@ fn a_contradiction_ends_the_worker_and_hands_nothing_in() -> Check {
 fn a_superseded_worker_ends_with_the_reason() -> Check {
     let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
     let worker = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
-    coordinator.wait("a registration", |script| {
-        (!script.registers.is_empty()).then_some(())
-    });
+    coordinator.wait("a registration", |script| (!script.registers.is_empty()).then_some(()));
     coordinator.script().superseded = true;
     let error = worker.join().expect_err("superseded");
-    assert!(
-        matches!(&error, WorkerError::Superseded { worker, .. } if worker == "tested"),
-        "{error}"
-    );
+    assert!(matches!(&error, WorkerError::Superseded { worker, .. } if worker == "tested"), "{error}");
     assert_eq!(error.exit(), Exit::Failed);
     Ok(())
 }
@@ -374,16 +251,11 @@ fn a_superseded_worker_ends_with_the_reason() -> Check {
 fn a_worker_outlives_a_coordinator_it_knows() -> Check {
     let (mut coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
     let worker = Worker::start(&coordinator, data.path(), actor(&Arc::default()));
-    coordinator.wait("a registration", |script| {
-        (!script.registers.is_empty()).then_some(())
-    });
+    coordinator.wait("a registration", |script| (!script.registers.is_empty()).then_some(()));
     coordinator.stop();
     std::thread::sleep(Duration::from_millis(500));
     assert!(!worker.finished());
-    coordinator
-        .script()
-        .assignments
-        .push_back(assignment(1, &cram(), &claim(role::CHEAP)));
+    coordinator.script().assignments.push_back(assignment(1, &cram(), &claim(role::CHEAP)));
     coordinator.restart()?;
     let complete = coordinator.wait("the result", |script| script.completes.pop());
     assert_eq!(complete.lease_epoch, 2);

@@ -23,6 +23,10 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
     let request = call(v1::CancelRequest { job: args.job });
     let response = client.service.cancel(request).await.map_err(|status| client.failure(&status))?;
     let view = present(response.into_inner().view, "view")?;
-    if args.json { output::print_json(&Job::new("job", &view))? } else { output::print_job(&view)? }
+    if args.json {
+        output::print_json(&Job::new("job", &view))?
+    } else {
+        output::print_job(&view)?
+    }
     Ok(Exit::Done)
 }

@@ -28,7 +28,11 @@ impl Client {
         let address = args.address(file);
         let uri = if address.contains("://") { address.clone() } else { format!("http://{address}") };
         let endpoint = Endpoint::from_shared(uri)
-            .map_err(|error| Failure::usage(anyhow!("'{address}' is no address of a coordinator ({error}): expected HOST:PORT")))?
+            .map_err(|error| {
+                Failure::usage(anyhow!(
+                    "'{address}' is no address of a coordinator ({error}): expected HOST:PORT"
+                ))
+            })?
             .connect_timeout(CONNECT_TIMEOUT)
             .http2_keep_alive_interval(KEEPALIVE)
             .keep_alive_while_idle(true);
@@ -71,5 +75,10 @@ pub(super) fn call<T>(message: T) -> Request<T> {
 
 /// A field that this release's coordinators always send.
 pub(super) fn present<T>(field: Option<T>, name: &str) -> Result<T, Failure> {
-    field.ok_or_else(|| Failure::message(Exit::Failed, format!("the coordinator's answer lacks '{name}': is it of another release?")))
+    field.ok_or_else(|| {
+        Failure::message(
+            Exit::Failed,
+            format!("the coordinator's answer lacks '{name}': is it of another release?"),
+        )
+    })
 }

@@ -62,7 +62,9 @@ pub(super) struct GlobalArgs {
 impl GlobalArgs {
     /// Reads the configuration file, if one is given.
     pub fn load(&self) -> Result<ConfigFile, Failure> {
-        self.config.as_deref().map_or_else(|| Ok(ConfigFile::default()), |path| read(path).map_err(Failure::usage))
+        self.config
+            .as_deref()
+            .map_or_else(|| Ok(ConfigFile::default()), |path| read(path).map_err(Failure::usage))
     }
 }
 
@@ -185,8 +187,10 @@ mod tests {
 
     #[test]
     fn a_flag_beats_the_file_which_beats_the_default() {
-        let file = file("coordinator = \"file:1\"\nworkers = 3\nmemory = \"2GiB\"\n").expect("the file is right");
-        let args = |coordinator: Option<&str>| CoordinatorArgs { coordinator: coordinator.map(str::to_owned) };
+        let file =
+            file("coordinator = \"file:1\"\nworkers = 3\nmemory = \"2GiB\"\n").expect("the file is right");
+        let args =
+            |coordinator: Option<&str>| CoordinatorArgs { coordinator: coordinator.map(str::to_owned) };
         assert_eq!(args(Some("flag:1")).address(&file), "flag:1");
         assert_eq!(args(None).address(&file), "file:1");
         assert_eq!(args(None).address(&ConfigFile::default()), ADDRESS_DEFAULT);
@@ -208,7 +212,8 @@ mod tests {
             let error = format!("{:#}", file(text).expect_err("the file is wrong"));
             assert!(error.starts_with("in /") && error.contains(expected), "{text:?} gives: {error}");
         }
-        let error = format!("{:#}", read(Path::new("/nowhere/grundy.toml")).expect_err("there is no such file"));
+        let error =
+            format!("{:#}", read(Path::new("/nowhere/grundy.toml")).expect_err("there is no such file"));
         assert!(error.starts_with("cannot read /nowhere/grundy.toml"), "{error}");
     }
 }

@@ -54,7 +54,8 @@ pub(super) fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
         let evaluator = Evaluator::new(args.game, flags, usize::try_from(bytes).unwrap_or(usize::MAX))?;
         answer_lines(evaluator, io::stdin().lock(), io::stdout().lock(), |line| output::complain(line))
     };
-    let searching = std::thread::Builder::new().name("search".to_owned()).stack_size(STACK_BYTES).spawn(work)?;
+    let searching =
+        std::thread::Builder::new().name("search".to_owned()).stack_size(STACK_BYTES).spawn(work)?;
     searching.join().map_err(|_| Failure::message(Exit::Failed, "the search panicked"))?
 }
 
@@ -121,7 +122,10 @@ impl Evaluator {
 
     fn answer(&mut self, position: &str) -> Result<Answer, String> {
         if position.len() > POSITION_BYTES_MAX {
-            return Err(format!("{} bytes are no position: at most {POSITION_BYTES_MAX} are allowed", position.len()));
+            return Err(format!(
+                "{} bytes are no position: at most {POSITION_BYTES_MAX} are allowed",
+                position.len()
+            ));
         }
         let fields = problem::fields(self.game, position, &self.flags).map_err(|error| error.to_string())?;
         let problem = Problem::from_fields(&fields).map_err(|error| error.to_string())?;
@@ -166,7 +170,8 @@ impl Evaluator {
         let number = match u16::try_from(self.namespaces.len()) {
             Ok(number) => number,
             Err(_) => {
-                self.table = Arc::new(RamTable::with_bytes(self.table_bytes).map_err(|error| error.to_string())?);
+                self.table =
+                    Arc::new(RamTable::with_bytes(self.table_bytes).map_err(|error| error.to_string())?);
                 self.engines.clear();
                 self.namespaces.clear();
                 0
@@ -185,7 +190,8 @@ mod tests {
         let flags = Flags { question: question.map(str::to_owned), ..Flags::default() };
         let evaluator = Evaluator::new(game, flags, 1 << 20).expect("a MiB is there");
         let (mut output, mut complaints) = (Vec::new(), Vec::new());
-        let exit = answer_lines(evaluator, input.as_bytes(), &mut output, |line| complaints.push(line.to_owned()));
+        let exit =
+            answer_lines(evaluator, input.as_bytes(), &mut output, |line| complaints.push(line.to_owned()));
         (exit.expect("memory does not fail"), String::from_utf8_lossy(&output).into_owned(), complaints)
     }
 
@@ -209,7 +215,10 @@ mod tests {
         let (exit, output, complaints) = eval(Game::Cram, None, "...\n.x.\n\n.....\n");
         assert_eq!((exit, output.as_str()), (Exit::Failed, "...\t1\n.x.\t\n\t\n.....\t0\n"));
         assert_eq!(complaints.len(), 2);
-        assert!(complaints[0].starts_with("line 2: cram: ") && complaints[1].starts_with("line 3: "), "{complaints:?}");
+        assert!(
+            complaints[0].starts_with("line 2: cram: ") && complaints[1].starts_with("line 3: "),
+            "{complaints:?}"
+        );
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub(super) fn init(args: &GlobalArgs, file: &ConfigFile, default: &str) -> Resul
     let from_file = file.log.clone().map(|value| ("log", value));
     let (name, filter) = from_environment.or(from_file).unwrap_or_else(|| ("default", default.to_owned()));
     let filter = EnvFilter::try_new(&filter).with_context(|| format!("{name}: '{filter}' is no log filter"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter.map_err(Failure::usage)?).with_writer(|| Stderr);
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter.map_err(Failure::usage)?).with_writer(|| Stderr);
     let done = match args.log_format.or(file.log_format).unwrap_or_default() {
         LogFormat::Human => builder.with_ansi(is_terminal()).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),

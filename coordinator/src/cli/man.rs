@@ -19,7 +19,9 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         None => root,
         Some(name) => match root.find_subcommand(name) {
             Some(command) => command.clone(),
-            None => return Err(Failure::message(Exit::Usage, format!("there is no command '{name}'"))),
+            None => {
+                return Err(Failure::message(Exit::Usage, format!("there is no command '{name}'")));
+            }
         },
     };
     let mut text = Vec::new();

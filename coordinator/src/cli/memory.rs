@@ -12,7 +12,8 @@ const WORKER_BYTES_MIN: u64 = 16 << 20;
 /// Half of the memory that this process may use: of the machine's, or of its control group's if that is less.
 pub(super) fn half_of_machine() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));
-    let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
+    let group =
+        fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
     let bytes = [machine, group].into_iter().flatten().min().unwrap_or(FALLBACK_BYTES);
     bytes / 2
 }
@@ -52,7 +53,8 @@ mod tests {
                     continue;
                 }
                 let StorageMemory { cache, write_buffers } = storage_share(total);
-                let used = cache as u64 + write_buffers as u64 + u64::from(workers) * worker_share(total, workers);
+                let used =
+                    cache as u64 + write_buffers as u64 + u64::from(workers) * worker_share(total, workers);
                 assert!(used <= total && used > total / 2, "{used} of {total} for {workers} workers");
             }
         }

@@ -35,8 +35,10 @@ const RUNTIME_GRACE: Duration = Duration::from_secs(1);
 /// Solves board games exactly, on one machine or many.
 #[derive(Parser)]
 #[command(name = "grundy", version, about, propagate_version = true, disable_help_subcommand = true)]
-#[command(after_help = "Exit codes: 0 solved or done, 1 failed, 2 usage or configuration, 3 not found or not decided, \
-                        4 coordinator unreachable, 5 corruption found, 130 interrupted.")]
+#[command(
+    after_help = "Exit codes: 0 solved or done, 1 failed, 2 usage or configuration, 3 not found or not decided, \
+                        4 coordinator unreachable, 5 corruption found, 130 interrupted."
+)]
 struct Cli {
     #[command(flatten)]
     global: GlobalArgs,

@@ -65,7 +65,8 @@ struct Level {
 
 impl<'a> From<&'a v1::Statistics> for Statistics<'a> {
     fn from(s: &'a v1::Statistics) -> Self {
-        let level = |level: &v1::Level| Level { boards: level.boards, boards_with_images: level.boards_with_images };
+        let level =
+            |level: &v1::Level| Level { boards: level.boards, boards_with_images: level.boards_with_images };
         Self {
             phase: &s.phase,
             decided: s.decided,
@@ -112,8 +113,12 @@ impl<'a> Job<'a> {
     /// A job's JSON under a message type.
     pub fn new(message_type: &'static str, view: &'a v1::JobView) -> Self {
         // Proto3 leaves out what is empty.
-        static PROBLEM: v1::Problem =
-            v1::Problem { game: String::new(), rules: String::new(), position: String::new(), question: String::new() };
+        static PROBLEM: v1::Problem = v1::Problem {
+            game: String::new(),
+            rules: String::new(),
+            position: String::new(),
+            question: String::new(),
+        };
         static STATISTICS: v1::Statistics = empty_statistics();
         let problem = view.problem.as_ref().unwrap_or(&PROBLEM);
         Self {
@@ -183,12 +188,16 @@ pub(super) fn state_word(state: v1::JobState) -> &'static str {
 
 /// A job's problem in words.
 pub(super) fn problem_words(view: &v1::JobView) -> String {
-    view.problem.as_ref().map_or_else(String::new, |problem| grundy_games::problem::Fields::from(problem.clone()).to_string())
+    view.problem
+        .as_ref()
+        .map_or_else(String::new, |problem| grundy_games::problem::Fields::from(problem.clone()).to_string())
 }
 
 /// How far a job is, on one line.
 pub(super) fn progress_words(view: &v1::JobView) -> String {
-    let Some(s) = &view.statistics else { return String::new() };
+    let Some(s) = &view.statistics else {
+        return String::new();
+    };
     let mut words = format!(
         "{}: {} of {} decided, {} nodes at {}/s, {} worker{}, {}",
         s.phase,
@@ -303,12 +312,19 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        for (count, words) in
-            [(0.0, "0"), (812.4, "812"), (999.9, "1.00k"), (4071.0, "4.07k"), (12_345_678.0, "12.3M"), (2.5e17, "250P")]
-        {
+        for (count, words) in [
+            (0.0, "0"),
+            (812.4, "812"),
+            (999.9, "1.00k"),
+            (4071.0, "4.07k"),
+            (12_345_678.0, "12.3M"),
+            (2.5e17, "250P"),
+        ] {
             assert_eq!(count_words(count), words);
         }
-        for (ms, words) in [(999, "0s"), (59_999, "59s"), (185_000, "3m05s"), (7_260_000, "2h01m"), (370_800_000, "4d07h")] {
+        for (ms, words) in
+            [(999, "0s"), (59_999, "59s"), (185_000, "3m05s"), (7_260_000, "2h01m"), (370_800_000, "4d07h")]
+        {
             assert_eq!(time_words(ms), words);
         }
     }
@@ -317,13 +333,24 @@ mod tests {
     fn a_summary_has_all_its_fields() {
         let view = v1::JobView {
             job: 3,
-            problem: Some(v1::Problem { game: "cram".into(), position: "...".into(), question: "nimber".into(), ..Default::default() }),
+            problem: Some(v1::Problem {
+                game: "cram".into(),
+                position: "...".into(),
+                question: "nimber".into(),
+                ..Default::default()
+            }),
             state: v1::JobState::Solved.into(),
             answer_json: r#"{"nimber":1}"#.into(),
-            statistics: Some(v1::Statistics { decided: 2, total: 2, phase: "done".into(), ..Default::default() }),
+            statistics: Some(v1::Statistics {
+                decided: 2,
+                total: 2,
+                phase: "done".into(),
+                ..Default::default()
+            }),
             ..Default::default()
         };
-        let text = serde_json::to_string(&Job::new("summary", &view).with_data(Path::new("d"))).expect("it is JSON");
+        let text =
+            serde_json::to_string(&Job::new("summary", &view).with_data(Path::new("d"))).expect("it is JSON");
         let expected = concat!(
             r#"{"message_type":"summary","job":3,"status":"solved","game":"cram","position":"...","rules":"","question":"nimber","#,
             r#""answer":{"nimber":1},"statistics":{"phase":"done","decided":2,"total":2,"decided_before_start":0,"nodes":0,"#,

@@ -158,7 +158,10 @@ fn kalah_question(flags: &Flags) -> Result<String, FlagError> {
     };
     match &flags.question {
         None => Ok(composed),
-        Some(_) => Err(FlagError::Conflict { flag: "--question", reason: "--opening and --at-least make the question" }),
+        Some(_) => Err(FlagError::Conflict {
+            flag: "--question",
+            reason: "--opening and --at-least make the question",
+        }),
     }
 }
 
@@ -181,14 +184,18 @@ fn konane_position(text: &str, flags: &Flags) -> Result<String, FlagError> {
         let start: konane::Start = start.parse().map_err(|error| value("--start", error))?;
         let first = flags.first.as_ref().map_or(Ok(konane::Side::Black), |text| side("--first", text))?;
         let (rows, columns) = konane::size_from_text(text).map_err(|error| value("position", error))?;
-        let position = konane::Position::start(rows, columns, start, first).map_err(|error| value("--start", error))?;
+        let position =
+            konane::Position::start(rows, columns, start, first).map_err(|error| value("--start", error))?;
         return Ok(position.to_string());
     }
     if flags.start.is_some() {
         return conflict("--start", "it goes with an empty board such as 6x6, not with a picture");
     }
     if flags.first.is_some() {
-        return conflict("--first", "it goes with an empty board such as 6x6; in a picture --to-move says who moves");
+        return conflict(
+            "--first",
+            "it goes with an empty board such as 6x6; in a picture --to-move says who moves",
+        );
     }
     match &flags.to_move {
         None => Ok(text.to_owned()),
@@ -203,14 +210,18 @@ fn peg_position(text: &str, flags: &Flags) -> Result<(String, String), FlagError
         return Err(FlagError::Conflict { flag: "--question", reason: "--finish makes the question" });
     }
     if text.chars().any(|c| c.is_alphabetic() && c != 'o') {
-        let named = flags.question.as_deref().map(|question| question.strip_prefix("finish ").unwrap_or(question));
+        let named =
+            flags.question.as_deref().map(|question| question.strip_prefix("finish ").unwrap_or(question));
         let finish = flags.finish.as_deref().or(named);
         let problem = peg::Problem::named(text, flags.start.as_deref(), finish);
         let Fields { position, question, .. } = problem.map_err(|error| value("peg", error))?.to_fields();
         return Ok((position, question));
     }
     if flags.start.is_some() {
-        return Err(FlagError::Conflict { flag: "--start", reason: "it goes with a named board; a picture shows its start" });
+        return Err(FlagError::Conflict {
+            flag: "--start",
+            reason: "it goes with a named board; a picture shows its start",
+        });
     }
     let question = match &flags.finish {
         Some(finish) => format!("finish {finish}"),
@@ -248,7 +259,10 @@ mod tests {
             ("konane  xo.  --to-move  black", "konane xo. x, winner"),
             ("konane  xo. o  --question  outcome", "konane xo. o, outcome"),
             ("kalah  2,1", "kalah 1,1,0/1,1,0 S, standard, values"),
-            ("kalah  2,1  --rules  empty-capture  --opening  2-1", "kalah 1,1,0/1,1,0 S, empty-capture, values 2-1"),
+            (
+                "kalah  2,1  --rules  empty-capture  --opening  2-1",
+                "kalah 1,1,0/1,1,0 S, empty-capture, values 2-1",
+            ),
             ("kalah  2,1  --at-least  -2  --opening  1", "kalah 1,1,0/1,1,0 S, standard, at-least -2 1"),
             ("kalah  2,1  --question  gain", "kalah 1,1,0/1,1,0 S, standard, gain"),
             ("peg  oo.  --finish  c1", "peg oo., finish c1"),
@@ -272,7 +286,10 @@ mod tests {
             ("konane  6x6  --start  middle", "--start: unknown start 'middle'"),
             ("konane  6x6  --start  corner  --to-move  white", "--to-move cannot be given here"),
             ("konane  xo.  --start  corner", "--start cannot be given here"),
-            ("konane  xo. x  --to-move  white", "--to-move cannot be given here: the position says who moves"),
+            (
+                "konane  xo. x  --to-move  white",
+                "--to-move cannot be given here: the position says who moves",
+            ),
             ("konane  xo.  --to-move  red", "--to-move: unknown side 'red'"),
             ("konane  xo.", "the side to move is missing"),
             ("kalah  6,4  --question  gain  --opening  1", "--question cannot be given here"),

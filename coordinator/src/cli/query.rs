@@ -55,7 +55,12 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
     };
     if args.json {
         let answer = serde_json::from_str(&response.answer_json).unwrap_or(Value::Null);
-        output::print_json(&Answered { message_type: "query", job: args.job, decided: response.decided, answer })?;
+        output::print_json(&Answered {
+            message_type: "query",
+            job: args.job,
+            decided: response.decided,
+            answer,
+        })?;
     } else {
         output::print(&response.answer_text)?;
     }
@@ -66,7 +71,10 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
 async fn from_directory(directory: &Path, job: u64, position: String) -> Result<v1::QueryResponse, Failure> {
     if !directory.is_dir() {
         // Opening would create it.
-        return Err(Failure::message(Exit::NotFound, format!("there is no directory {}", directory.display())));
+        return Err(Failure::message(
+            Exit::NotFound,
+            format!("there is no directory {}", directory.display()),
+        ));
     }
     let storage: Arc<dyn JobStorage> = Arc::new(RocksJobs::open(directory, &StorageMemory::default())?);
     let loaded = storage.load()?;
@@ -80,7 +88,9 @@ async fn from_directory(directory: &Path, job: u64, position: String) -> Result<
             answer_text: InWords(&answer).to_string(),
         }),
         Ok(_) => Err(Failure::message(Exit::Failed, "the core's reply does not fit the question")),
-        Err(error @ actor::AskError::Core(CoreError::NoSuchJob(_))) => Err(Failure::new(Exit::NotFound, error)),
+        Err(error @ actor::AskError::Core(CoreError::NoSuchJob(_))) => {
+            Err(Failure::new(Exit::NotFound, error))
+        }
         Err(error @ actor::AskError::Core(_)) => Err(Failure::usage(error)),
         Err(error) => Err(Failure::new(Exit::Failed, error)),
     }

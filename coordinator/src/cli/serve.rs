@@ -32,7 +32,9 @@ impl From<ServerError> for Failure {
     fn from(error: ServerError) -> Self {
         match error {
             ServerError::Storage(error) => error.into(),
-            ServerError::Bind { ref source, .. } if source.kind() == std::io::ErrorKind::InvalidInput => Self::usage(error),
+            ServerError::Bind { ref source, .. } if source.kind() == std::io::ErrorKind::InvalidInput => {
+                Self::usage(error)
+            }
             error => Self::new(Exit::Failed, error),
         }
     }
@@ -49,7 +51,8 @@ impl From<actor::StartError> for Failure {
 
 pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
     let directory = args.data.directory(file);
-    let directory = directory.ok_or_else(|| Failure::message(Exit::Usage, "serve needs --data DIR, where it keeps its jobs"))?;
+    let directory = directory
+        .ok_or_else(|| Failure::message(Exit::Usage, "serve needs --data DIR, where it keeps its jobs"))?;
     let mut signals = Signals::new()?;
     let total = args.memory.bytes(file, memory::half_of_machine);
     let storage: Arc<dyn JobStorage> = Arc::new(RocksJobs::open(&directory, &memory::storage_share(total))?);
@@ -66,7 +69,9 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
         () = signals.next() => true,
     };
     if interrupted {
-        output::complain("interrupted: handing out no more work and writing the checkpoint; once more aborts");
+        output::complain(
+            "interrupted: handing out no more work and writing the checkpoint; once more aborts",
+        );
         let wait = async {
             // It drains already when a user asked for that before.
             let _ = user::drain(&handle).await;

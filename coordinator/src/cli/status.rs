@@ -22,11 +22,19 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
     let mut client = Client::connect(&args.coordinator, file).await?;
     let (jobs, workers) = match args.job {
         Some(job) => {
-            let got = client.service.get(call(v1::GetRequest { job })).await.map_err(|status| client.failure(&status))?;
+            let got = client
+                .service
+                .get(call(v1::GetRequest { job }))
+                .await
+                .map_err(|status| client.failure(&status))?;
             (vec![present(got.into_inner().view, "view")?], Vec::new())
         }
         None => {
-            let got = client.service.list(call(v1::ListRequest {})).await.map_err(|status| client.failure(&status))?;
+            let got = client
+                .service
+                .list(call(v1::ListRequest {}))
+                .await
+                .map_err(|status| client.failure(&status))?;
             let v1::ListResponse { jobs, workers } = got.into_inner();
             (jobs, workers)
         }

@@ -37,5 +37,9 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
     } else {
         output::complain(&format!("job {job}{}", if resumed { ", known before" } else { "" }));
     }
-    if args.watch { watch::follow(&mut client, job, watch::INTERVAL_MS_DEFAULT, args.json).await } else { Ok(Exit::Done) }
+    if args.watch {
+        watch::follow(&mut client, job, watch::INTERVAL_MS_DEFAULT, args.json).await
+    } else {
+        Ok(Exit::Done)
+    }
 }

@@ -31,7 +31,12 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
 }
 
 /// Shows a job's progress until it ends, then its answer.
-pub(super) async fn follow(client: &mut Client, job: u64, interval_ms: u64, json: bool) -> Result<Exit, Failure> {
+pub(super) async fn follow(
+    client: &mut Client,
+    job: u64,
+    interval_ms: u64,
+    json: bool,
+) -> Result<Exit, Failure> {
     let request = v1::WatchRequest { job, interval_ms };
     // No deadline: a job takes as long as it takes. A coordinator that is gone is noticed by the connection's keepalive.
     let stream = client.service.watch(request).await.map_err(|status| client.failure(&status))?;
@@ -65,7 +70,12 @@ pub(super) fn finish(view: &v1::JobView, summary: Option<Job<'_>>) -> Result<Exi
     }
     match view.state() {
         v1::JobState::Solved => Ok(Exit::Done),
-        v1::JobState::Failed => Err(Failure::message(Exit::Failed, format!("job {} failed: {}", view.job, view.failure))),
-        state => Err(Failure::message(Exit::NotFound, format!("job {} is {}", view.job, output::state_word(state)))),
+        v1::JobState::Failed => {
+            Err(Failure::message(Exit::Failed, format!("job {} failed: {}", view.job, view.failure)))
+        }
+        state => Err(Failure::message(
+            Exit::NotFound,
+            format!("job {} is {}", view.job, output::state_word(state)),
+        )),
     }
 }

@@ -360,6 +360,8 @@ pub struct PartDescription {
     pub runs: Vec<PartId>,
     /// Whether the part is still to be done.
     pub wanted: bool,
+    /// Whether it is done already.
+    pub done: bool,
 }
 
 /// Facts of one job from a cursor on.
@@ -394,7 +396,9 @@ pub enum CoreError {
         epoch: Epoch,
     },
     /// Another run of the worker has taken its place.
-    #[error("worker '{worker}' was superseded by a newer run of the same name; give each worker process a name of its own")]
+    #[error(
+        "worker '{worker}' was superseded by a newer run of the same name; give each worker process a name of its own"
+    )]
     Superseded {
         /// The worker's name.
         worker: String,
@@ -409,7 +413,7 @@ pub enum CoreError {
 
 /// Something worth a log line: one structured event each.
 #[derive(Clone, PartialEq, Debug)]
-#[allow(missing_docs, reason = "the fields are those of the log event; docs/operations lists them")]
+#[allow(missing_docs, reason = "the fields are those of the log event of the same name")]
 pub enum Occurrence {
     JobSubmitted { job: JobId, fields: Fields, resumed: bool, decided: u64 },
     JobSolved { job: JobId, answer: Answer, nodes: u64, active_ms: u64 },
@@ -419,7 +423,7 @@ pub enum Occurrence {
     WorkerLost { worker: String, incarnation: u64, silent_ms: u64, leases: u32 },
     LeaseGranted { job: JobId, lease: LeaseId, worker: String, task: String, budget_nodes: u64 },
     LeaseRenewedAcrossEpochs { job: JobId, lease: LeaseId, worker: String },
-    LeaseEnded { job: JobId, lease: LeaseId, worker: String, why: &'static str, nodes: u64 },
+    LeaseEnded { job: JobId, lease: LeaseId, worker: String, why: String, nodes: u64 },
     ResultAccepted { job: JobId, worker: String, task: String, verdict: String, nodes: u64, facts: u64 },
     Split { job: JobId, task: String, children: u32, work: u64 },
     Parked { job: JobId, task: String, losses: u32 },

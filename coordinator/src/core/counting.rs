@@ -137,7 +137,9 @@ impl Counting {
     }
 
     fn records(&self, stage: u32) -> impl Iterator<Item = &PartRecord> {
-        self.done.range(PartId { stage, part: 0 }..=PartId { stage, part: u32::MAX }).map(|(_, record)| record)
+        self.done
+            .range(PartId { stage, part: 0 }..=PartId { stage, part: u32::MAX })
+            .map(|(_, record)| record)
     }
 
     /// Parts of the level that a stage puts out; 0 for the last. Known once the stage has begun.
@@ -164,9 +166,9 @@ impl Counting {
         if self.total.is_some() {
             return None;
         }
-        (0..self.parts[self.stage as usize])
-            .map(|part| PartId { stage: self.stage, part })
-            .find(|part| !self.done.contains_key(part) && !self.held.contains(part) && !self.parked.contains(part))
+        (0..self.parts[self.stage as usize]).map(|part| PartId { stage: self.stage, part }).find(|part| {
+            !self.done.contains_key(part) && !self.held.contains(part) && !self.parked.contains(part)
+        })
     }
 
     /// Whether the part is still to be done, now.
@@ -201,6 +203,12 @@ impl Counting {
         (park && self.parked.insert(part)).then_some(*losses)
     }
 
+    /// Gives parts that were set aside another chance.
+    pub fn unpark(&mut self) {
+        self.parked.clear();
+        self.losses.clear();
+    }
+
     /// Parts set aside.
     pub fn parked(&self) -> u32 {
         self.parked.iter().filter(|part| !self.done.contains_key(part)).count() as u32
@@ -220,17 +228,21 @@ impl Counting {
             return Err(malformed(format!("the stage has {parts} parts")));
         }
         let of_level = |level: u32| -> Vec<PartId> {
-            let Some(stage) = level.checked_sub(1) else { return Vec::new() };
+            let Some(stage) = level.checked_sub(1) else {
+                return Vec::new();
+            };
             (0..self.parts[stage as usize]).map(|part| PartId { stage, part }).collect()
         };
         let mut runs = of_level(part.stage);
         let inputs = runs.len() as u32;
-        if part.stage == self.levels && let Some(near) = self.near.filter(|near| *near < self.levels) {
+        if part.stage == self.levels
+            && let Some(near) = self.near.filter(|near| *near < self.levels)
+        {
             runs.extend(of_level(near));
         }
         let join_inputs = runs.len() as u32 - inputs;
         let spec = PartSpec { part, parts_next: self.parts_next(part.stage), inputs, join_inputs };
-        Ok(PartDescription { spec, runs, wanted: self.is_wanted(part) })
+        Ok(PartDescription { spec, runs, wanted: self.is_wanted(part), done: self.is_done(part) })
     }
 
     /// Takes in a finished part. `Ok(None)`: nothing new, or its stage goes on.
@@ -240,8 +252,9 @@ impl Counting {
     pub fn finish(&mut self, part: PartId, record: PartRecord) -> Result<Option<Finished>, CountingError> {
         let description = self.describe(part)?;
         let outputs = description.spec.parts_next as usize;
-        if record.outputs.len() != outputs {
-            let reason = format!("{} output runs, {outputs} are expected", record.outputs.len());
+        if record.outputs.len() != outputs || record.checksums.len() != outputs {
+            let (runs, sums) = (record.outputs.len(), record.checksums.len());
+            let reason = format!("{runs} output runs with {sums} checksums, {outputs} are expected");
             return Err(CountingError::Malformed { part, reason });
         }
         if record.total.is_some() != (part.stage == self.levels) {
@@ -250,7 +263,8 @@ impl Counting {
         }
         if let Some(first) = self.done.get(&part) {
             let result = |record: &PartRecord| {
-                format!("{} boards, total {:?}, outputs {:?}", record.boards, record.total, record.outputs)
+                let PartRecord { boards, total, outputs, checksums, .. } = record;
+                format!("{boards} boards, total {total:?}, outputs {outputs:?} with checksums {checksums:x?}")
             };
             let (ours, theirs) = (result(first), result(&record));
             if ours != theirs {
@@ -284,7 +298,8 @@ impl Counting {
         }
         // Level `stage` was read from the runs of the stage before. If the last stage joins with it, they are needed once more.
         let kept_for_join = self.near == Some(stage) && stage < self.levels;
-        let mut drop_runs_of: Vec<u32> = stage.checked_sub(1).filter(|_| !kept_for_join).into_iter().collect();
+        let mut drop_runs_of: Vec<u32> =
+            stage.checked_sub(1).filter(|_| !kept_for_join).into_iter().collect();
         if stage == self.levels && self.near.is_some_and(|near| near < stage) {
             drop_runs_of.extend(stage.checked_sub(2));
         }

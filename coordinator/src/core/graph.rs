@@ -246,7 +246,8 @@ impl Graph {
             }
             Expansion::Open(edges) => edges,
         };
-        let known: BTreeMap<&Claim, Numbers> = children.iter().map(|(claim, numbers)| (claim, *numbers)).collect();
+        let known: BTreeMap<&Claim, Numbers> =
+            children.iter().map(|(claim, numbers)| (claim, *numbers)).collect();
         let mut list = Vec::with_capacity(edges.len());
         for edge in &edges {
             let child = self.ensure(rules, &edge.claim)?;
@@ -289,9 +290,8 @@ impl Graph {
     /// # Errors
     /// [`GraphError::Contradiction`]; the graph is then of no further use.
     pub fn decide(&mut self, rules: &dyn ClaimRules, claim: &Claim, truth: bool) -> Result<bool, GraphError> {
-        let new = self.facts.insert(rules, claim, truth).map_err(|contradiction| GraphError::Contradiction {
-            claim: rules.describe(claim),
-            contradiction,
+        let new = self.facts.insert(rules, claim, truth).map_err(|contradiction| {
+            GraphError::Contradiction { claim: rules.describe(claim), contradiction }
         })?;
         if !new {
             return Ok(false);
@@ -371,7 +371,11 @@ impl Graph {
 
     /// The leaf to hand out next to this worker, if any is free: first the sweep, then, from the root with the least
     /// work in flight, down the free child of least proof number.
-    pub fn choose(&self, in_flight: &BTreeMap<NodeId, u32>, worker: &str) -> Option<(NodeId, Option<NodeId>)> {
+    pub fn choose(
+        &self,
+        in_flight: &BTreeMap<NodeId, u32>,
+        worker: &str,
+    ) -> Option<(NodeId, Option<NodeId>)> {
         if let Some(&id) = self.unswept.first() {
             return Some((id, None));
         }
@@ -404,6 +408,14 @@ impl Graph {
     /// Nodes set aside that would still help.
     pub fn parked(&self) -> u32 {
         self.parked.iter().filter(|id| self.node(**id).is_active()).count() as u32
+    }
+
+    /// Gives nodes that were set aside another chance.
+    pub fn unpark(&mut self) {
+        for id in std::mem::take(&mut self.parked) {
+            self.node_mut(id).losses = 0;
+            self.hold(id, Hold::Free);
+        }
     }
 
     /// Whether the sweep is still on.
@@ -557,7 +569,11 @@ impl Graph {
                     node.edges.iter().map(|&(polarity, child)| self.node(child).numbers.across(polarity)),
                 );
                 if backed_up != node.numbers {
-                    return Err(format!("{}: numbers {:?}, children say {backed_up:?}", name(), node.numbers));
+                    return Err(format!(
+                        "{}: numbers {:?}, children say {backed_up:?}",
+                        name(),
+                        node.numbers
+                    ));
                 }
             }
             let free = if node.expanded {

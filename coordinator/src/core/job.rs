@@ -8,7 +8,9 @@ use grundy_games::claim::{Claim, ClaimRules, Fact};
 use grundy_games::plan::{Answer, Plan, Progress};
 use grundy_games::problem::{Approach, Problem};
 use grundy_search::evaluate::{Facts, Known};
-use grundy_tables::jobs::record::{ClaimRecord, JobId, JobRecord, JobStatus, PartId, PartRecord, Task, Write};
+use grundy_tables::jobs::record::{
+    ClaimRecord, JobId, JobRecord, JobStatus, PartId, PartRecord, Task, Write,
+};
 use std::collections::BTreeMap;
 
 /// Why a job must stop.
@@ -84,7 +86,7 @@ impl Job {
                             facts.insert(plan.rules(), &claim, truth).map_err(|error| {
                                 format!("what was stored about {}: {error}", plan.rules().describe(&claim))
                             })?;
-                            if !record.source.is_empty() {
+                            if !record.source.is_empty() && record.work >= options.share_nodes_min {
                                 shared.push((Fact { claim, truth, work: record.work }, record.source));
                             }
                         }
@@ -100,7 +102,9 @@ impl Job {
             }
             Approach::Counting(problem) => {
                 decided_before_start = parts.len() as u64;
-                Work::Counting(Counting::new(problem, parts, options.part_entries).map_err(|error| error.to_string())?)
+                Work::Counting(
+                    Counting::new(problem, parts, options.part_entries).map_err(|error| error.to_string())?,
+                )
             }
         };
         Ok(Self { id, record, work, decided_before_start, facts_reported: 0, rate: Default::default() })
@@ -147,8 +151,9 @@ impl Job {
                 let budget_nodes = if claims.graph.is_unswept(id) {
                     options.sweep_nodes
                 } else {
-                    let doublings = node.searches.min(20);
-                    (options.budget_nodes << doublings).min(options.budget_nodes_max)
+                    // The sweep was a search too.
+                    let doublings = node.searches.saturating_sub(1).min(20);
+                    (options.budget_nodes << doublings).min(options.split_nodes)
                 };
                 let report_work_min = (budget_nodes / options.report_share).max(1);
                 let claim = node.claim.clone();
@@ -214,6 +219,14 @@ impl Job {
         }
     }
 
+    /// Gives tasks that were set aside another chance.
+    pub fn unpark(&mut self) {
+        match &mut self.work {
+            Work::Claims(claims) => claims.graph.unpark(),
+            Work::Counting(counting) => counting.unpark(),
+        }
+    }
+
     /// The task in words, for logs.
     pub fn describe(&self, task: &Task) -> String {
         match (&self.work, task) {
@@ -247,7 +260,8 @@ impl Job {
                     // As if the root's children cost alike: the only basis there is before they are done.
                     let (decided, all) = claims.graph.children_counts(root);
                     let left = all - decided;
-                    statistics.remaining_ms = (decided > 0).then(|| self.record.active_ms.saturating_mul(left) / decided);
+                    statistics.remaining_ms =
+                        (decided > 0).then(|| self.record.active_ms.saturating_mul(left) / decided);
                 }
             }
             Work::Counting(counting) => {
@@ -289,7 +303,8 @@ impl Claims {
                 Progress::Answered(answer) => self.answer = Some(answer),
                 Progress::Ask(wanted) => {
                     self.graph.want(self.plan.rules(), &wanted)?;
-                    if wanted.iter().all(|claim| self.graph.facts().truth(self.plan.rules(), claim).is_none()) {
+                    if wanted.iter().all(|claim| self.graph.facts().truth(self.plan.rules(), claim).is_none())
+                    {
                         return Ok(false);
                     }
                 }
@@ -347,7 +362,7 @@ impl Claims {
                 }
                 let fact = Fact { claim: claim.clone(), truth: *truth, work: nodes };
                 let new = self.graph.decide(rules, claim, *truth)?;
-                if new {
+                if new && nodes >= options.share_nodes_min {
                     self.shared.push((fact, worker.to_owned()));
                 }
                 Ok(TakenIn { new, split: None })
@@ -394,7 +409,10 @@ impl Claims {
             None => ClaimRecord {
                 truth,
                 expanded: false,
-                numbers: truth.map_or(grundy_search::numbers::Numbers::UNKNOWN, grundy_search::numbers::Numbers::decided),
+                numbers: truth.map_or(
+                    grundy_search::numbers::Numbers::UNKNOWN,
+                    grundy_search::numbers::Numbers::decided,
+                ),
                 work,
                 searches: 0,
                 source: source.to_owned(),

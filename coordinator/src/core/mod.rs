@@ -1,8 +1,8 @@
 //! The pure job core: one state machine, `step(now, event) -> actions`.
 //!
 //! No clock, no socket, no disk, no randomness may enter here; ordered maps only. The shell around it ([`crate::actor`]) brings
-//! events and carries out actions; a simulator does the same with a virtual clock. What the core hands out as
-//! [`Action::Commit`] is durable before any reply of the same step goes out, so whatever was acknowledged survives.
+//! events and carries out actions; a simulator does the same with a virtual clock. An [`Action::Commit`] that is to be synced is
+//! durable before any reply of the same step goes out, so whatever was acknowledged survives.
 
 pub mod api;
 mod counting;
@@ -21,10 +21,12 @@ use graph::NodeId;
 use grundy_games::claim::ClaimRules;
 use grundy_games::problem::{Approach, Problem};
 use grundy_tables::jobs::Durability;
-use grundy_tables::jobs::record::{Epoch, JobId, JobRecord, JobStatus, LeaseRecord, Loaded, PartId, PartRecord, Task, Write};
+use grundy_tables::jobs::record::{
+    Epoch, JobId, JobRecord, JobStatus, LeaseRecord, Loaded, PartId, PartRecord, Task, Write,
+};
 use job::{Job, Work};
-use options::{FACTS_PER_REPLY_MAX, FORGET_WORKER_MS, WAIT_MS_MAX};
-use std::collections::BTreeMap;
+use options::{EXPIRED_MAX, FACTS_PER_REPLY_MAX, FORGET_WORKER_MS, WAIT_MS_MAX};
+use std::collections::{BTreeMap, BTreeSet};
 use workers::Worker;
 
 /// A lease in flight.
@@ -66,6 +68,8 @@ pub struct Core {
     workers: BTreeMap<String, Worker>,
     leases: BTreeMap<LeaseId, Lease>,
     orphans: BTreeMap<(JobId, Task), Orphan>,
+    /// Leases of this epoch that ended for want of heartbeats. Only these, of all that have ended, may come back.
+    expired: BTreeSet<LeaseId>,
     waiting: Vec<Waiting>,
     next_lease: u64,
     draining: bool,
@@ -115,6 +119,7 @@ impl Core {
             workers: BTreeMap::new(),
             leases: BTreeMap::new(),
             orphans: BTreeMap::new(),
+            expired: BTreeSet::new(),
             waiting: Vec::new(),
             next_lease: epoch.0 << 32,
             draining: false,
@@ -123,12 +128,15 @@ impl Core {
         for (id, record) in loaded.jobs {
             let claims = claims.remove(&id).unwrap_or_default();
             let parts = parts.remove(&id).unwrap_or_default();
-            let job = Job::new(id, record, claims, parts, &core.options).map_err(|reason| format!("job {}: {reason}", id.0))?;
+            let job = Job::new(id, record, claims, parts, &core.options)
+                .map_err(|reason| format!("job {}: {reason}", id.0))?;
             core.jobs.insert(id, job);
         }
         // A job whose last result was durable, but not yet its answer, is finished by the first tick.
         for (id, task, record) in loaded.leases {
-            let Some(job) = core.jobs.get_mut(&id).filter(|job| job.is_running()) else { continue };
+            let Some(job) = core.jobs.get_mut(&id).filter(|job| job.is_running()) else {
+                continue;
+            };
             if let Work::Claims(_) = job.work {
                 // The node comes to life when the plan asks; until then there is nothing to hold.
                 job.advance(&mut Vec::new()).map_err(|error| format!("job {}: {error}", id.0))?;
@@ -181,12 +189,18 @@ impl Core {
                 Err(error) => step.reply(token, Reply::Error(error)),
                 Ok(()) => {
                     let until = now.plus(wait_ms.min(WAIT_MS_MAX));
-                    self.waiting.push(Waiting { token, session, cursors: cursors.into_iter().collect(), until });
+                    self.waiting.push(Waiting {
+                        token,
+                        session,
+                        cursors: cursors.into_iter().collect(),
+                        until,
+                    });
                 }
             },
             Event::Abandon { token } => self.waiting.retain(|waiting| waiting.token != token),
             Event::Heartbeat { token, session, leases, cursors } => {
-                let reply = self.heartbeat(&session, leases, cursors, now, &mut step).unwrap_or_else(Reply::Error);
+                let reply =
+                    self.heartbeat(&session, leases, cursors, now, &mut step).unwrap_or_else(Reply::Error);
                 step.reply(token, reply);
             }
             Event::Complete { token, session, lease, job, result } => {
@@ -201,8 +215,8 @@ impl Core {
                 let reply = self.describe_part(job, part).unwrap_or_else(Reply::Error);
                 step.reply(token, reply);
             }
-            Event::Release { token, session, lease, job, failed, reason } => {
-                self.release(&session, lease, job, failed, &reason, &mut step);
+            Event::Release { token, session, lease, failed, reason, .. } => {
+                self.release(&session, lease, failed, &reason, &mut step);
                 step.reply(token, Reply::Released);
             }
             Event::Tick => self.tick(now, &mut step),
@@ -213,7 +227,13 @@ impl Core {
 
     // ---- users ----
 
-    fn submit(&mut self, fields: grundy_games::problem::Fields, unix_ms: u64, now: Millis, step: &mut Step) -> Result<Reply, CoreError> {
+    fn submit(
+        &mut self,
+        fields: grundy_games::problem::Fields,
+        unix_ms: u64,
+        now: Millis,
+        step: &mut Step,
+    ) -> Result<Reply, CoreError> {
         let problem = Problem::from_fields(&fields).map_err(|error| CoreError::Problem(error.to_string()))?;
         // In the notation that the game prints, so that equal problems are found equal.
         let fields = problem.to_fields();
@@ -236,15 +256,18 @@ impl Core {
                     leases_lost: 0,
                     active_ms: 0,
                 };
-                let job = Job::new(id, record, Vec::new(), Vec::new(), &self.options).map_err(CoreError::Problem)?;
+                let job = Job::new(id, record, Vec::new(), Vec::new(), &self.options)
+                    .map_err(CoreError::Problem)?;
                 self.jobs.insert(id, job);
                 id
             }
         };
         let job = self.job_mut(id)?;
-        if matches!(job.record.status, JobStatus::Cancelled | JobStatus::Failed(_)) {
+        // A failed job stays failed: what made it fail is in its data, and a retry would only hide it.
+        if job.record.status == JobStatus::Cancelled {
             job.record.status = JobStatus::Running;
         }
+        job.unpark();
         let decided = job.statistics().decided.max(job.decided_before_start);
         step.log.push(Occurrence::JobSubmitted { job: id, fields, resumed, decided });
         step.synced = true;
@@ -271,7 +294,8 @@ impl Core {
             Some(id) => vec![self.job_view(id, now)?],
             None => self.jobs.keys().map(|id| self.job_view(*id, now)).collect::<Result<_, _>>()?,
         };
-        let workers = self.workers.iter().map(|(name, worker)| worker.view(name, self.leases_of(name), now)).collect();
+        let workers =
+            self.workers.iter().map(|(name, worker)| worker.view(name, self.leases_of(name), now)).collect();
         Ok(Reply::View { jobs, workers })
     }
 
@@ -313,7 +337,10 @@ impl Core {
         };
         if plan.rules().namespace() != claims.rules().namespace() {
             let ours = claims.rules().namespace();
-            return Err(CoreError::NotAnswerable(format!("the job's positions are those of {ours}, not of {}", plan.rules().namespace())));
+            return Err(CoreError::NotAnswerable(format!(
+                "the job's positions are those of {ours}, not of {}",
+                plan.rules().namespace()
+            )));
         }
         let answer = plan.partial(&claims.known());
         let decided = matches!(plan.next(&claims.known()), grundy_games::plan::Progress::Answered(_));
@@ -322,7 +349,15 @@ impl Core {
 
     // ---- workers ----
 
-    fn register(&mut self, token: Token, name: String, incarnation: u64, threads: u32, now: Millis, step: &mut Step) {
+    fn register(
+        &mut self,
+        token: Token,
+        name: String,
+        incarnation: u64,
+        threads: u32,
+        now: Millis,
+        step: &mut Step,
+    ) {
         let superseded = self.workers.get(&name).is_some_and(|worker| worker.incarnation != incarnation);
         if superseded {
             self.waiting.retain(|waiting| waiting.session.worker != name);
@@ -342,7 +377,8 @@ impl Core {
         for key in orphans {
             self.free_orphan(&key, step);
         }
-        let worker = self.workers.entry(name.clone()).or_insert_with(|| Worker::new(incarnation, threads, now));
+        let worker =
+            self.workers.entry(name.clone()).or_insert_with(|| Worker::new(incarnation, threads, now));
         worker.incarnation = incarnation;
         worker.threads = threads;
         worker.seen = now;
@@ -382,7 +418,10 @@ impl Core {
             if let Some(lease) = self.leases.get_mut(&id).filter(|lease| lease.worker == session.worker) {
                 lease.expires = now.plus(self.options.lease_ms);
                 lease.nodes = progress.nodes;
-                let wanted = self.jobs.get(&lease.job).is_some_and(|job| job.is_running() && job.is_wanted(&lease.task));
+                let wanted = self
+                    .jobs
+                    .get(&lease.job)
+                    .is_some_and(|job| job.is_running() && job.is_wanted(&lease.task));
                 if !wanted {
                     self.end(id, "its answer is not needed any more", step);
                     lapsed.push(id);
@@ -405,12 +444,18 @@ impl Core {
 
     /// Takes over a lease that this epoch does not know, or that has expired, while its task is still nobody else's.
     fn adopt(&mut self, session: &Session, progress: &LeaseProgress, now: Millis, step: &mut Step) -> bool {
-        if self.leases.contains_key(&progress.lease) {
+        // A lease of this epoch that was completed or handed back has ended for good: its last heartbeat was only late.
+        let of_this_epoch = progress.lease.0 >> 32 == self.epoch.0;
+        if self.leases.contains_key(&progress.lease)
+            || of_this_epoch && !self.expired.contains(&progress.lease)
+        {
             return false;
         }
         let key = (progress.job, progress.task.clone());
         let own_orphan = self.take_orphan(&key, progress.lease, session);
-        let Some(job) = self.jobs.get_mut(&progress.job).filter(|job| job.is_running()) else { return false };
+        let Some(job) = self.jobs.get_mut(&progress.job).filter(|job| job.is_running()) else {
+            return false;
+        };
         if !own_orphan && !job.is_free(&progress.task) {
             return false;
         }
@@ -425,6 +470,8 @@ impl Core {
             nodes: progress.nodes,
         };
         self.leases.insert(progress.lease, lease);
+        self.expired.remove(&progress.lease);
+        step.writes.push(self.lease_record(progress.lease, progress.job, &progress.task, session));
         let (job, lease, worker) = (progress.job, progress.lease, session.worker.clone());
         step.log.push(Occurrence::LeaseRenewedAcrossEpochs { job, lease, worker });
         true
@@ -433,7 +480,9 @@ impl Core {
     /// Ends the wait for a lease of an earlier epoch when its worker speaks of it. The task stays held.
     fn take_orphan(&mut self, key: &(JobId, Task), lease: LeaseId, session: &Session) -> bool {
         let own = self.orphans.get(key).is_some_and(|orphan| {
-            orphan.lease == lease && orphan.worker == session.worker && orphan.incarnation == session.incarnation
+            orphan.lease == lease
+                && orphan.worker == session.worker
+                && orphan.incarnation == session.incarnation
         });
         if own {
             self.orphans.remove(key);
@@ -450,7 +499,8 @@ impl Core {
         let start = usize::try_from(cursor).ok().filter(|start| *start <= shared.len()).unwrap_or(0);
         let batch: Vec<_> = shared[start..].iter().take(FACTS_PER_REPLY_MAX).collect();
         let next = (start + batch.len()) as u64;
-        let facts = batch.into_iter().filter(|(_, source)| source != worker).map(|(fact, _)| fact.clone()).collect();
+        let facts =
+            batch.into_iter().filter(|(_, source)| source != worker).map(|(fact, _)| fact.clone()).collect();
         FactBatch { job: id, facts, next }
     }
 
@@ -475,7 +525,9 @@ impl Core {
         let was_done = counting.is_done(part);
         let finished = match counting.finish(part, record.clone()) {
             Ok(finished) => finished,
-            Err(error @ CountingError::Malformed { .. }) => return Err(CoreError::Malformed(error.to_string())),
+            Err(error @ CountingError::Malformed { .. }) => {
+                return Err(CoreError::Malformed(error.to_string()));
+            }
             Err(error @ (CountingError::Contradiction { .. } | CountingError::Overflow)) => {
                 self.fail(id, error.to_string(), step);
                 return Ok(Acceptance::JobEnded);
@@ -582,7 +634,8 @@ impl Core {
         }
         // After the graph's own writes: this one names who decided it.
         if let Work::Claims(claims) = &self.job(id)?.work {
-            let source = if matches!(result.verdict, Verdict::Decided(_)) { session.worker.as_str() } else { "" };
+            let source =
+                if matches!(result.verdict, Verdict::Decided(_)) { session.worker.as_str() } else { "" };
             let record = claims.record_of(&result.claim, result.nodes, source);
             step.writes.push(Write::Claim(id, result.claim.clone(), record));
         }
@@ -594,20 +647,20 @@ impl Core {
         let Work::Counting(counting) = &self.job(id)?.work else {
             return Err(CoreError::Malformed("the job is answered by claims, not by counting".to_owned()));
         };
-        let mut description = counting.describe(part).map_err(|error| CoreError::Malformed(error.to_string()))?;
+        let mut description =
+            counting.describe(part).map_err(|error| CoreError::Malformed(error.to_string()))?;
         description.wanted &= self.job(id)?.is_running();
         Ok(Reply::Part(description))
     }
 
-    fn release(&mut self, session: &Session, lease: LeaseId, _job: JobId, failed: bool, reason: &str, step: &mut Step) {
+    fn release(&mut self, session: &Session, lease: LeaseId, failed: bool, reason: &str, step: &mut Step) {
         if self.leases.get(&lease).is_none_or(|lease| lease.worker != session.worker) {
             return;
         }
         if failed {
-            let _ = reason;
-            self.lose(lease, "its worker failed on it", step);
+            self.lose(lease, &format!("its worker failed on it: {reason}"), step);
         } else {
-            self.end(lease, "handed back", step);
+            self.end(lease, &format!("handed back: {reason}"), step);
         }
     }
 
@@ -616,7 +669,8 @@ impl Core {
     fn tick(&mut self, now: Millis, step: &mut Step) {
         let passed = now.since(self.ticked);
         self.ticked = now;
-        let running: Vec<JobId> = self.jobs.values().filter(|job| job.is_running()).map(|job| job.id).collect();
+        let running: Vec<JobId> =
+            self.jobs.values().filter(|job| job.is_running()).map(|job| job.id).collect();
         let mut in_flight: BTreeMap<JobId, u64> = BTreeMap::new();
         for lease in self.leases.values() {
             *in_flight.entry(lease.job).or_default() += lease.nodes;
@@ -633,9 +687,17 @@ impl Core {
             self.leases.iter().filter(|(_, lease)| lease.expires <= now).map(|(id, _)| *id).collect();
         for id in expired {
             self.lose(id, "no heartbeat", step);
+            self.expired.insert(id);
         }
-        let over: Vec<(JobId, Task)> =
-            self.orphans.iter().filter(|(_, orphan)| orphan.until <= now).map(|(key, _)| key.clone()).collect();
+        while self.expired.len() > EXPIRED_MAX {
+            self.expired.pop_first();
+        }
+        let over: Vec<(JobId, Task)> = self
+            .orphans
+            .iter()
+            .filter(|(_, orphan)| orphan.until <= now)
+            .map(|(key, _)| key.clone())
+            .collect();
         for key in over {
             self.free_orphan(&key, step);
         }
@@ -716,32 +778,47 @@ impl Core {
             budget_nodes,
         });
         let fields = job.record.fields.clone();
-        let (worker, incarnation) = (worker.clone(), waiting.session.incarnation);
-        let record = LeaseRecord { epoch: self.epoch, lease: lease.0, worker: worker.clone(), incarnation };
-        step.writes.push(Write::Lease(id, task.clone(), record));
+        let worker = worker.clone();
+        step.writes.push(self.lease_record(lease, id, &task, &waiting.session));
         let facts = self.facts_since(id, waiting.cursors.get(&id).copied().unwrap_or(0), &worker);
         let expires = now.plus(self.options.lease_ms);
         self.leases.insert(lease, Lease { job: id, task, root, worker, granted: now, expires, nodes: 0 });
         Some(Assignment { lease, job: id, fields, task: spec, facts })
     }
 
+    fn lease_record(&self, lease: LeaseId, job: JobId, task: &Task, session: &Session) -> Write {
+        let Session { worker, incarnation, .. } = session.clone();
+        Write::Lease(
+            job,
+            task.clone(),
+            LeaseRecord { epoch: self.epoch, lease: lease.0, worker, incarnation },
+        )
+    }
+
     /// When all leaves are taken: splits the heaviest that has been worked on for a while, so that its children can be handed out.
     /// Its own lease goes on; whoever is first decides it.
     fn split_for_idle(&mut self, now: Millis, step: &mut Step) {
-        let old_enough =
-            |lease: &&Lease| now.since(lease.granted) >= self.options.split_idle_ms && matches!(lease.task, Task::Claim(_));
+        let old_enough = |lease: &&Lease| {
+            now.since(lease.granted) >= self.options.split_idle_ms && matches!(lease.task, Task::Claim(_))
+        };
         let mut held: BTreeMap<JobId, Vec<Task>> = BTreeMap::new();
         for lease in self.leases.values().filter(old_enough) {
             held.entry(lease.job).or_default().push(lease.task.clone());
         }
         for (id, tasks) in held {
-            let Some(job) = self.jobs.get_mut(&id).filter(|job| job.is_running()) else { continue };
-            let Work::Claims(claims) = &mut job.work else { continue };
+            let Some(job) = self.jobs.get_mut(&id).filter(|job| job.is_running()) else {
+                continue;
+            };
+            let Work::Claims(claims) = &mut job.work else {
+                continue;
+            };
             let nodes = tasks.iter().filter_map(|task| match task {
                 Task::Claim(claim) => claims.graph.find(claim),
                 Task::Part(_) => None,
             });
-            let Some(leaf) = claims.graph.heaviest_leaf(nodes) else { continue };
+            let Some(leaf) = claims.graph.heaviest_leaf(nodes) else {
+                continue;
+            };
             let task = Task::Claim(claims.graph.node(leaf).claim.clone());
             let result = claims.graph.expand(claims.plan.rules(), leaf, &[]);
             match result {
@@ -763,7 +840,9 @@ impl Core {
     /// Lets the plan go on, and ends the job when it has its answer.
     fn advance(&mut self, id: JobId, now: Millis, step: &mut Step) {
         let passed = now.since(self.ticked);
-        let Some(job) = self.jobs.get_mut(&id).filter(|job| job.is_running()) else { return };
+        let Some(job) = self.jobs.get_mut(&id).filter(|job| job.is_running()) else {
+            return;
+        };
         let written = step.writes.len();
         let advanced = job.advance(&mut step.writes);
         step.synced |= step.writes.len() > written;
@@ -792,13 +871,14 @@ impl Core {
         }
     }
 
-    fn end_leases_of(&mut self, id: JobId, why: &'static str, step: &mut Step) {
+    fn end_leases_of(&mut self, id: JobId, why: &str, step: &mut Step) {
         let leases: Vec<LeaseId> =
             self.leases.iter().filter(|(_, lease)| lease.job == id).map(|(id, _)| *id).collect();
         for lease in leases {
             self.end(lease, why, step);
         }
-        let orphans: Vec<(JobId, Task)> = self.orphans.keys().filter(|(job, _)| *job == id).cloned().collect();
+        let orphans: Vec<(JobId, Task)> =
+            self.orphans.keys().filter(|(job, _)| *job == id).cloned().collect();
         for key in orphans {
             self.free_orphan(&key, step);
         }
@@ -814,7 +894,7 @@ impl Core {
     }
 
     /// A lease ends without harm.
-    fn end(&mut self, id: LeaseId, why: &'static str, step: &mut Step) {
+    fn end(&mut self, id: LeaseId, why: &str, step: &mut Step) {
         if let Some(lease) = self.take_lease(id, why, step)
             && let Some(job) = self.jobs.get_mut(&lease.job)
         {
@@ -830,8 +910,10 @@ impl Core {
     }
 
     /// A lease ends because its worker is gone or failed: that counts against the task.
-    fn lose(&mut self, id: LeaseId, why: &'static str, step: &mut Step) {
-        let Some(lease) = self.take_lease(id, why, step) else { return };
+    fn lose(&mut self, id: LeaseId, why: &str, step: &mut Step) {
+        let Some(lease) = self.take_lease(id, why, step) else {
+            return;
+        };
         let losses_max = self.options.losses_max;
         if let Some(job) = self.jobs.get_mut(&lease.job)
             && let Some(losses) = job.lost(&lease.task, losses_max)
@@ -840,7 +922,7 @@ impl Core {
         }
     }
 
-    fn take_lease(&mut self, id: LeaseId, why: &'static str, step: &mut Step) -> Option<Lease> {
+    fn take_lease(&mut self, id: LeaseId, why: &str, step: &mut Step) -> Option<Lease> {
         let lease = self.leases.remove(&id)?;
         if let (Some(root), Some(job)) = (lease.root, self.jobs.get_mut(&lease.job))
             && let Work::Claims(claims) = &mut job.work
@@ -850,7 +932,7 @@ impl Core {
         }
         step.writes.push(Write::LeaseEnd(lease.job, lease.task.clone()));
         let (job, worker, nodes) = (lease.job, lease.worker.clone(), lease.nodes);
-        step.log.push(Occurrence::LeaseEnded { job, lease: id, worker, why, nodes });
+        step.log.push(Occurrence::LeaseEnded { job, lease: id, worker, why: why.to_owned(), nodes });
         Some(lease)
     }
 
@@ -882,7 +964,16 @@ impl Core {
     }
 
     #[allow(clippy::too_many_arguments, reason = "they are the fields of one log event")]
-    fn log_result(&self, id: JobId, worker: &str, task: &Task, verdict: String, nodes: u64, facts: u64, step: &mut Step) {
+    fn log_result(
+        &self,
+        id: JobId,
+        worker: &str,
+        task: &Task,
+        verdict: String,
+        nodes: u64,
+        facts: u64,
+        step: &mut Step,
+    ) {
         if let Some(job) = self.jobs.get(&id) {
             let (worker, task) = (worker.to_owned(), job.describe(task));
             step.log.push(Occurrence::ResultAccepted { job: id, worker, task, verdict, nodes, facts });

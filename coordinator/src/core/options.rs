@@ -12,16 +12,16 @@ pub struct Options {
     pub grace_ms: u64,
     /// Budget of the first look at a leaf: the cheap sweep of the frontier.
     pub sweep_nodes: u64,
-    /// Budget of a leaf's first real search; doubles with each further one.
+    /// Budget of a leaf's first search after that; doubles with each further one, until the leaf is split.
     pub budget_nodes: u64,
-    /// The largest budget: a few minutes of the slowest engine, so that numbers come back to steer by.
-    pub budget_nodes_max: u64,
-    /// A leaf that has cost this much is split.
+    /// A leaf that has cost this much is split: some seconds, so that numbers come back to steer by.
     pub split_nodes: u64,
     /// When a worker has nothing to do, the longest leased leaf is split after this long.
     pub split_idle_ms: u64,
     /// A fact is reported and shared when it cost at least this part of a budget: cheap ones are found again faster than they travel.
     pub report_share: u64,
+    /// A leaf's decision is shared when it cost at least this.
+    pub share_nodes_min: u64,
     /// A task is set aside after costing this many workers their lives.
     pub losses_max: u32,
     /// Entries that one part of a count's level is meant to hold: some 10 MB in a worker's memory, a second of work.
@@ -38,10 +38,10 @@ impl Default for Options {
             grace_ms: 5_000,
             sweep_nodes: 4_000,
             budget_nodes: 50_000,
-            budget_nodes_max: 50_000_000,
             split_nodes: 400_000,
             split_idle_ms: 1_000,
             report_share: 16,
+            share_nodes_min: 1_000,
             losses_max: 5,
             part_entries: 250_000,
             retry_after_ms: 50,
@@ -60,3 +60,6 @@ pub const RATE_WINDOW_MS: u64 = 10_000;
 
 /// Workers silent for this long are forgotten; until then `status` shows them as lost.
 pub const FORGET_WORKER_MS: u64 = 3_600_000;
+
+/// Leases that ended for want of heartbeats and may still come back: more than any number of workers that wake from a pause.
+pub const EXPIRED_MAX: usize = 16_384;

@@ -2,8 +2,8 @@
 
 use crate::answer::{self, InWords};
 use crate::core::api::{
-    Acceptance, Assignment, ClaimResult, FactBatch, JobView, LeaseId, LeaseProgress, Session, Statistics, TaskSpec,
-    Verdict, WorkerView,
+    Acceptance, Assignment, ClaimResult, FactBatch, JobView, LeaseId, LeaseProgress, Session, Statistics,
+    TaskSpec, Verdict, WorkerView,
 };
 use grundy_games::claim::{Claim, Fact};
 use grundy_proto::convert::{WireError, at_most, numbers, required, worker_name};
@@ -48,7 +48,12 @@ pub(super) fn progress(progress: v1::LeaseProgress) -> Result<LeaseProgress, Wir
         v1::lease_progress::Task::Claim(claim) => Task::Claim(claim.try_into()?),
         v1::lease_progress::Task::Part(v1::PartKey { stage, part }) => Task::Part(PartId { stage, part }),
     };
-    Ok(LeaseProgress { lease: LeaseId(progress.lease), job: JobId(progress.job), task, nodes: progress.nodes })
+    Ok(LeaseProgress {
+        lease: LeaseId(progress.lease),
+        job: JobId(progress.job),
+        task,
+        nodes: progress.nodes,
+    })
 }
 
 fn read_numbers(message: Option<v1::Numbers>, field: &'static str) -> Result<Numbers, WireError> {
@@ -90,11 +95,13 @@ pub(super) fn fact_batch(batch: &FactBatch) -> v1::FactBatch {
 /// Writes a task.
 pub(super) fn assignment(assignment: &Assignment) -> v1::Assignment {
     let task = match &assignment.task {
-        TaskSpec::Claim { claim, budget_nodes, report_work_min } => v1::assignment::Task::Claim(v1::ClaimTask {
-            claim: Some(claim.into()),
-            budget_nodes: *budget_nodes,
-            report_work_min: *report_work_min,
-        }),
+        TaskSpec::Claim { claim, budget_nodes, report_work_min } => {
+            v1::assignment::Task::Claim(v1::ClaimTask {
+                claim: Some(claim.into()),
+                budget_nodes: *budget_nodes,
+                report_work_min: *report_work_min,
+            })
+        }
         TaskSpec::Part(spec) => v1::assignment::Task::Part(v1::PartTask {
             stage: spec.part.stage,
             part: spec.part.part,
@@ -143,7 +150,8 @@ pub(crate) fn job_view(view: &JobView) -> v1::JobView {
 
 fn statistics(statistics: &Statistics) -> v1::Statistics {
     let level = |&(boards, boards_with_images): &(u64, u64)| v1::Level { boards, boards_with_images };
-    let Statistics { phase, decided, total, decided_before_start, nodes, nodes_per_second, workers, .. } = statistics;
+    let Statistics { phase, decided, total, decided_before_start, nodes, nodes_per_second, workers, .. } =
+        statistics;
     v1::Statistics {
         phase: phase.clone(),
         decided: *decided,
@@ -167,6 +175,7 @@ fn statistics(statistics: &Statistics) -> v1::Statistics {
 
 /// Writes a worker.
 pub(super) fn worker_view(view: &WorkerView) -> v1::WorkerView {
-    let WorkerView { worker, incarnation, threads, leases_open, silent_ms, nodes, results, lost } = view.clone();
+    let WorkerView { worker, incarnation, threads, leases_open, silent_ms, nodes, results, lost } =
+        view.clone();
     v1::WorkerView { worker, incarnation, threads, leases_open, silent_ms, nodes, results, lost }
 }

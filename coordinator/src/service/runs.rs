@@ -49,7 +49,8 @@ pub(super) async fn fetch(
     let v1::FetchRunsRequest { job, stage, part, .. } = request;
     let job = JobId(job);
     let description = describe(handle, job, PartId { stage, part }).await?;
-    if !description.wanted {
+    // Of a part that is done the core compares the results; of any other that is not wanted nothing was stored.
+    if !description.wanted && !description.done {
         return Err(ServiceError::NotWanted { stage, part });
     }
     let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
@@ -114,11 +115,14 @@ pub(super) async fn complete_part(
         return Err(convert::invalid("result.outputs", reason).into());
     }
     if total.is_some() == (expected > 0) {
-        let reason = if expected > 0 { "a total before the last stage" } else { "the last stage needs a total" };
+        let reason =
+            if expected > 0 { "a total before the last stage" } else { "the last stage needs a total" };
         return Err(convert::invalid("result.total", reason).into());
     }
+    let mut checksums = Vec::new();
     for (to_part, &entries) in (0u32..).zip(&result.outputs) {
         let bytes = receive_run(&mut messages, to_part, entries).await?;
+        checksums.push(crc32c::crc32c(&bytes));
         // A part that is not wanted is still read to its end: a client that is cut off in the middle of its stream may
         // take the answer for a broken connection and send everything again.
         if description.wanted {
@@ -128,7 +132,8 @@ pub(super) async fn complete_part(
     if next(&mut messages).await?.is_some() {
         return Err(convert::invalid("message", format!("more than the {expected} runs announced")).into());
     }
-    if !description.wanted {
+    // Of a part that is done the core compares the results; of any other that is not wanted nothing was stored.
+    if !description.wanted && !description.done {
         return Ok(convert::acceptance(crate::core::api::Acceptance::Known));
     }
     let record = PartRecord {
@@ -136,6 +141,7 @@ pub(super) async fn complete_part(
         boards_with_images: result.boards_with_images,
         total,
         outputs: result.outputs,
+        checksums,
         source: String::new(),
     };
     let nodes = result.nodes;
@@ -145,9 +151,14 @@ pub(super) async fn complete_part(
     }
 }
 
-async fn next(messages: &mut Streaming<v1::CompletePartRequest>) -> Result<Option<v1::CompletePartRequest>, ServiceError> {
+async fn next(
+    messages: &mut Streaming<v1::CompletePartRequest>,
+) -> Result<Option<v1::CompletePartRequest>, ServiceError> {
     // The stream's own error is the client's end of the call: it gave up, or its connection broke. Nobody reads the answer.
-    messages.message().await.map_err(|status| convert::invalid("message", format!("stream broken: {status}")).into())
+    messages
+        .message()
+        .await
+        .map_err(|status| convert::invalid("message", format!("stream broken: {status}")).into())
 }
 
 /// Receives the pieces of one run and checks them.
@@ -171,7 +182,9 @@ async fn receive_run(
             let reason = format!("a piece of run {}: expected one of run {expected}", chunk.run);
             return Err(convert::invalid("chunk.run", reason).into());
         }
-        if chunk.data.len() > limits::CHUNK_BYTES_MAX || bytes.len() + chunk.data.len() > limits::RUN_BYTES_MAX {
+        if chunk.data.len() > limits::CHUNK_BYTES_MAX
+            || bytes.len() + chunk.data.len() > limits::RUN_BYTES_MAX
+        {
             let reason = format!(
                 "run {expected} is too big: at most {} bytes a piece and {} a run",
                 limits::CHUNK_BYTES_MAX,
@@ -199,7 +212,8 @@ fn check_run(bytes: &[u8], run: u32, entries: u64, crc32c: u32) -> Result<(), Se
         Some(held) if held == entries => Ok(()),
         held => {
             let held = held.map_or("no count".to_owned(), |held| format!("{held} entries"));
-            Err(convert::invalid("chunk.data", format!("run {run} holds {held}: expected {entries} entries")).into())
+            Err(convert::invalid("chunk.data", format!("run {run} holds {held}: expected {entries} entries"))
+                .into())
         }
     }
 }

@@ -24,7 +24,9 @@ pub enum ServiceError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// A worker that speaks another version of the protocol.
-    #[error("the worker speaks protocol version {theirs}, this coordinator version {ours}: use programs of one release")]
+    #[error(
+        "the worker speaks protocol version {theirs}, this coordinator version {ours}: use programs of one release"
+    )]
     Version {
         /// The worker's.
         theirs: u32,
@@ -73,7 +75,9 @@ pub fn treatment(error: &ServiceError) -> Treatment {
         ServiceError::Unexpected { .. } => (Code::Internal, false, Level::ERROR),
         ServiceError::Ask(AskError::Stopped) => (Code::Unavailable, true, Level::DEBUG),
         ServiceError::Ask(AskError::Core(error)) => match error {
-            CoreError::Problem(_) | CoreError::NotAnswerable(_) => (Code::InvalidArgument, false, Level::DEBUG),
+            CoreError::Problem(_) | CoreError::NotAnswerable(_) => {
+                (Code::InvalidArgument, false, Level::DEBUG)
+            }
             // A worker of this release sends none, so somebody should look at the one that did.
             CoreError::Malformed(_) => (Code::InvalidArgument, false, Level::WARN),
             CoreError::NoSuchJob(_) => (Code::NotFound, false, Level::DEBUG),
@@ -101,7 +105,9 @@ impl From<ServiceError> for Status {
             _ => tracing::debug!(%error, ?code, "call refused"),
         }
         let mut status = Self::new(code, error.to_string());
-        status.metadata_mut().insert(RETRYABLE_KEY, MetadataValue::from_static(if retryable { "true" } else { "false" }));
+        status
+            .metadata_mut()
+            .insert(RETRYABLE_KEY, MetadataValue::from_static(if retryable { "true" } else { "false" }));
         status
     }
 }

@@ -31,7 +31,10 @@ pub struct Users {
 }
 
 /// Submits a problem.
-pub(crate) async fn submit(handle: &Handle, fields: Fields) -> Result<(JobId, bool, Box<JobView>), ServiceError> {
+pub(crate) async fn submit(
+    handle: &Handle,
+    fields: Fields,
+) -> Result<(JobId, bool, Box<JobView>), ServiceError> {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let unix_ms = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);
     match handle.ask(|token| Event::Submit { token, fields, unix_ms }).await? {
@@ -76,7 +79,9 @@ impl Users {
 
     async fn cancel(&self, job: JobId) -> Result<JobView, ServiceError> {
         let reply = self.handle.ask(|token| Event::Cancel { token, job }).await?;
-        let Reply::View { jobs, .. } = reply else { return Err(ServiceError::Unexpected { call: "Cancel" }) };
+        let Reply::View { jobs, .. } = reply else {
+            return Err(ServiceError::Unexpected { call: "Cancel" });
+        };
         jobs.into_iter().next().ok_or(ServiceError::Unexpected { call: "Cancel" })
     }
 
@@ -96,7 +101,9 @@ impl Users {
 /// Checks the length of a text.
 fn short(text: &str, max: usize, field: &'static str) -> Result<(), ServiceError> {
     if text.len() > max {
-        return Err(convert::invalid(field, format!("{} bytes: at most {max} are allowed", text.len())).into());
+        return Err(
+            convert::invalid(field, format!("{} bytes: at most {max} are allowed", text.len())).into()
+        );
     }
     Ok(())
 }
@@ -112,7 +119,12 @@ fn problem(problem: Option<v1::Problem>) -> Result<Fields, ServiceError> {
 }
 
 /// Sends a job's views until it ends or the watcher leaves.
-async fn watch(handle: Handle, job: JobId, interval: Duration, sender: mpsc::Sender<Result<v1::WatchResponse, Status>>) {
+async fn watch(
+    handle: Handle,
+    job: JobId,
+    interval: Duration,
+    sender: mpsc::Sender<Result<v1::WatchResponse, Status>>,
+) {
     let mut sent_at: Option<Instant> = None;
     loop {
         let message = match view(&handle, job).await {
@@ -146,7 +158,10 @@ async fn watch(handle: Handle, job: JobId, interval: Duration, sender: mpsc::Sen
 impl GrundyService for Users {
     type WatchStream = ReceiverStream<Result<v1::WatchResponse, Status>>;
 
-    async fn submit(&self, request: Request<v1::SubmitRequest>) -> Result<Response<v1::SubmitResponse>, Status> {
+    async fn submit(
+        &self,
+        request: Request<v1::SubmitRequest>,
+    ) -> Result<Response<v1::SubmitResponse>, Status> {
         let fields = problem(request.into_inner().problem)?;
         let (job, resumed, view) = submit(&self.handle, fields).await?;
         Ok(Response::new(v1::SubmitResponse { job: job.0, resumed, view: Some(convert::job_view(&view)) }))
@@ -180,7 +195,10 @@ impl GrundyService for Users {
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
-    async fn cancel(&self, request: Request<v1::CancelRequest>) -> Result<Response<v1::CancelResponse>, Status> {
+    async fn cancel(
+        &self,
+        request: Request<v1::CancelRequest>,
+    ) -> Result<Response<v1::CancelResponse>, Status> {
         let view = self.cancel(JobId(request.into_inner().job)).await?;
         Ok(Response::new(v1::CancelResponse { view: Some(convert::job_view(&view)) }))
     }

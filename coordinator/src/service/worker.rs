@@ -54,10 +54,15 @@ impl Workers {
         let wait_ms = request.wait_ms;
         let wait_ms_max = limits::LEASE_WAIT_MAX.as_millis();
         if u128::from(wait_ms) > wait_ms_max {
-            return Err(convert::invalid("wait_ms", format!("{wait_ms} is too long: at most {wait_ms_max}")).into());
+            return Err(
+                convert::invalid("wait_ms", format!("{wait_ms} is too long: at most {wait_ms_max}")).into()
+            );
         }
-        let outcome = match self.handle.ask(|token| Event::Lease { token, session, wait_ms, cursors }).await? {
-            Reply::Leased(assignment) => v1::lease_response::Outcome::Assignment(convert::assignment(&assignment)),
+        let outcome = match self.handle.ask(|token| Event::Lease { token, session, wait_ms, cursors }).await?
+        {
+            Reply::Leased(assignment) => {
+                v1::lease_response::Outcome::Assignment(convert::assignment(&assignment))
+            }
             Reply::Idle { retry_after_ms } => v1::lease_response::Outcome::Idle(v1::Idle { retry_after_ms }),
             Reply::Drained => v1::lease_response::Outcome::Drain(v1::Drain {}),
             _ => return Err(ServiceError::Unexpected { call: "Lease" }),
@@ -70,7 +75,8 @@ impl Workers {
         let cursors = convert::cursors(request.cursors)?;
         at_most(request.leases.len(), limits::LEASES_MAX, "leases")?;
         // A lease lapses under the name that the worker knows it by.
-        let epochs: BTreeMap<u64, u64> = request.leases.iter().map(|lease| (lease.lease, lease.epoch)).collect();
+        let epochs: BTreeMap<u64, u64> =
+            request.leases.iter().map(|lease| (lease.lease, lease.epoch)).collect();
         let leases = request.leases.into_iter().map(convert::progress).collect::<Result<_, _>>()?;
         match self.handle.ask(|token| Event::Heartbeat { token, session, leases, cursors }).await? {
             Reply::Heartbeat { lapsed, adopted, facts, draining } => Ok(v1::HeartbeatResponse {
@@ -115,7 +121,10 @@ impl Workers {
 impl WorkerService for Workers {
     type FetchRunsStream = ReceiverStream<Result<v1::RunChunk, Status>>;
 
-    async fn register(&self, request: Request<v1::RegisterRequest>) -> Result<Response<v1::RegisterResponse>, Status> {
+    async fn register(
+        &self,
+        request: Request<v1::RegisterRequest>,
+    ) -> Result<Response<v1::RegisterResponse>, Status> {
         Ok(Response::new(self.register(request.into_inner()).await?))
     }
 
@@ -123,11 +132,17 @@ impl WorkerService for Workers {
         Ok(Response::new(self.lease(request.into_inner()).await?))
     }
 
-    async fn heartbeat(&self, request: Request<v1::HeartbeatRequest>) -> Result<Response<v1::HeartbeatResponse>, Status> {
+    async fn heartbeat(
+        &self,
+        request: Request<v1::HeartbeatRequest>,
+    ) -> Result<Response<v1::HeartbeatResponse>, Status> {
         Ok(Response::new(self.heartbeat(request.into_inner()).await?))
     }
 
-    async fn complete(&self, request: Request<v1::CompleteRequest>) -> Result<Response<v1::CompleteResponse>, Status> {
+    async fn complete(
+        &self,
+        request: Request<v1::CompleteRequest>,
+    ) -> Result<Response<v1::CompleteResponse>, Status> {
         Ok(Response::new(self.complete(request.into_inner()).await?))
     }
 
@@ -145,7 +160,10 @@ impl WorkerService for Workers {
         Ok(Response::new(runs::fetch(&self.handle, request.into_inner()).await?))
     }
 
-    async fn release(&self, request: Request<v1::ReleaseRequest>) -> Result<Response<v1::ReleaseResponse>, Status> {
+    async fn release(
+        &self,
+        request: Request<v1::ReleaseRequest>,
+    ) -> Result<Response<v1::ReleaseResponse>, Status> {
         Ok(Response::new(self.release(request.into_inner()).await?))
     }
 }

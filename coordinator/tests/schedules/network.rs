@@ -17,11 +17,7 @@ pub struct Weather {
 
 impl Weather {
     /// Nothing is lost, nothing is late.
-    pub const CALM: Self = Self {
-        delay_ms_max: 3,
-        lost_permille: 0,
-        doubled_permille: 0,
-    };
+    pub const CALM: Self = Self { delay_ms_max: 3, lost_permille: 0, doubled_permille: 0 };
 }
 
 /// Deliveries in order of time; among equals in order of sending.
@@ -36,12 +32,7 @@ pub struct Network<M> {
 impl<M: Clone> Network<M> {
     /// An empty network.
     pub fn new(weather: Weather) -> Self {
-        Self {
-            queue: BinaryHeap::new(),
-            messages: std::collections::BTreeMap::new(),
-            sent: 0,
-            weather,
-        }
+        Self { queue: BinaryHeap::new(), messages: std::collections::BTreeMap::new(), sent: 0, weather }
     }
 
     /// Delivers at exactly this time.
@@ -53,11 +44,7 @@ impl<M: Clone> Network<M> {
 
     /// Sends through the weather.
     pub fn send(&mut self, now: u64, message: M, rng: &mut impl Rng) {
-        let Weather {
-            delay_ms_max,
-            lost_permille,
-            doubled_permille,
-        } = self.weather;
+        let Weather { delay_ms_max, lost_permille, doubled_permille } = self.weather;
         if rng.random_ratio(lost_permille, 1000) {
             return;
         }

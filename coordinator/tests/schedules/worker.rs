@@ -3,7 +3,7 @@
 use grundy::core::{Assignment, ClaimResult, LeaseId, LeaseProgress, PartSpec, Session, TaskSpec, Verdict};
 use grundy_games::problem::{Approach, Problem};
 use grundy_search::engine::{self, Engine, Limits};
-use grundy_search::peg::{Counter, Method, merge};
+use grundy_search::peg::{Counter, Method, encode_run, merge};
 use grundy_search::table::Namespace;
 use grundy_tables::jobs::JobStorage;
 use grundy_tables::jobs::record::{Epoch, JobId, PartId, PartRecord, Task};
@@ -115,19 +115,13 @@ impl Worker {
     ) -> Result<(), StorageError> {
         let problem = Problem::from_fields(&assignment.fields).expect("the coordinator sends problems");
         let (task, result, nodes) = match &assignment.task {
-            TaskSpec::Claim {
-                claim,
-                budget_nodes,
-                report_work_min,
-            } => {
+            TaskSpec::Claim { claim, budget_nodes, report_work_min } => {
                 let engine = self.engine.get_or_insert_with(|| {
                     engine::engine_for(&problem, Namespace(1), self.table.clone())
                         .expect("the problem has claims")
                 });
                 for fact in &assignment.facts.facts {
-                    engine
-                        .learn(fact)
-                        .expect("the coordinator sends facts of the job");
+                    engine.learn(fact).expect("the coordinator sends facts of the job");
                 }
                 let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
                 let limits = Limits {
@@ -136,40 +130,26 @@ impl Worker {
                     stop: &stop,
                     progress: &progress,
                 };
-                let outcome = engine
-                    .decide(claim, &limits)
-                    .expect("the coordinator leases claims of the job");
+                let outcome =
+                    engine.decide(claim, &limits).expect("the coordinator leases claims of the job");
                 let verdict = match outcome.verdict {
                     engine::Verdict::Decided(truth) => Verdict::Decided(truth),
                     engine::Verdict::Open { numbers, children } => Verdict::Open { numbers, children },
                 };
-                let result = ClaimResult {
-                    claim: claim.clone(),
-                    verdict,
-                    nodes: outcome.nodes,
-                    facts: outcome.facts,
-                };
+                let result =
+                    ClaimResult { claim: claim.clone(), verdict, nodes: outcome.nodes, facts: outcome.facts };
                 (Task::Claim(claim.clone()), Outcome::Claim(result), outcome.nodes)
             }
             TaskSpec::Part(spec) => {
                 let (record, runs) = work_on_part(&problem, assignment.job, spec, storage)?;
                 let nodes = record.boards;
-                (
-                    Task::Part(spec.part),
-                    Outcome::Part(spec.part, record, runs),
-                    nodes,
-                )
+                (Task::Part(spec.part), Outcome::Part(spec.part, record, runs), nodes)
             }
         };
         self.cursors.insert(assignment.job, assignment.facts.next);
         let (lease, job) = (assignment.lease, assignment.job);
         self.current = Some(Current {
-            progress: LeaseProgress {
-                lease,
-                job,
-                task,
-                nodes,
-            },
+            progress: LeaseProgress { lease, job, task, nodes },
             done_at: now + 1 + nodes,
             hand_in: HandIn { lease, job, result },
         });
@@ -202,17 +182,10 @@ fn work_on_part(
     };
     let size = counter.level_size(&input);
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let limits = Limits {
-        nodes: u64::MAX,
-        report_work_min: u64::MAX,
-        stop: &stop,
-        progress: &progress,
-    };
+    let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
     let (mut total, mut runs) = (None, Vec::new());
     if spec.parts_next > 0 {
-        runs = counter
-            .expand(&input, spec.parts_next, &limits)
-            .expect("small counts do not overflow");
+        runs = counter.expand(&input, spec.parts_next, &limits).expect("small counts do not overflow");
     } else {
         let near = match counter.near_level() {
             Some(0) if counter.levels() > 0 => counter.first(),
@@ -225,17 +198,14 @@ fn work_on_part(
         };
         total = Some(share.expect("small counts do not overflow"));
     }
+    let encoded: Vec<Vec<u8>> = runs.iter().map(|run| encode_run(run)).collect();
     let record = PartRecord {
         boards: size.orbits,
         boards_with_images: size.boards,
         total,
         outputs: runs.iter().map(|run| run.len() as u64).collect(),
+        checksums: encoded.iter().map(|run| crc32c::crc32c(run)).collect(),
         source: String::new(),
     };
-    Ok((
-        record,
-        runs.iter()
-            .map(|run| grundy_search::peg::encode_run(run))
-            .collect(),
-    ))
+    Ok((record, encoded))
 }

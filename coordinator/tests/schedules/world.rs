@@ -88,12 +88,12 @@ fn options() -> Options {
         grace_ms: 200,
         sweep_nodes: 3,
         budget_nodes: 10,
-        budget_nodes_max: 200,
         split_nodes: 25,
         split_idle_ms: 30,
         report_share: 4,
         // The storm may kill the same leaf's workers many times; parking has a test of its own.
         losses_max: u32::MAX,
+        share_nodes_min: 4,
         part_entries: 5,
         retry_after_ms: 10,
     }
@@ -138,9 +138,7 @@ impl World {
             let time = rng.random_range(10..STORM_MS);
             let message = match rng.random_ratio(1, 3) {
                 true => Message::CoordinatorDies,
-                false => Message::WorkerDies {
-                    worker: rng.random_range(0..plan.workers),
-                },
+                false => Message::WorkerDies { worker: rng.random_range(0..plan.workers) },
             };
             network.at(time, message);
         }
@@ -196,28 +194,17 @@ impl World {
         let job = self.job.ok_or("the user has no job")?;
         let view = self.look(job)?.ok_or("the solved job is gone after a crash")?;
         if view.status != JobStatus::Solved || answer(&view)? != expected {
-            return Err(format!(
-                "after a crash the job is {:?} with {}",
-                view.status,
-                answer(&view)?
-            ));
+            return Err(format!("after a crash the job is {:?} with {}", view.status, answer(&view)?));
         }
         Ok(())
     }
 
     fn happen(&mut self, message: Message) -> Result<(), String> {
         match message {
-            Message::Request {
-                worker,
-                incarnation,
-                request,
-            } => return self.request(worker, incarnation, request),
-            Message::Response {
-                worker,
-                incarnation,
-                request,
-                reply,
-            } => {
+            Message::Request { worker, incarnation, request } => {
+                return self.request(worker, incarnation, request);
+            }
+            Message::Response { worker, incarnation, request, reply } => {
                 if self.workers[worker].alive && self.workers[worker].incarnation == incarnation {
                     return self.response(worker, request, reply);
                 }
@@ -243,8 +230,7 @@ impl World {
                 if self.workers[worker].alive {
                     self.workers[worker].die();
                     let delay = self.rng.random_range(1..800);
-                    self.network
-                        .at(self.now + delay, Message::WorkerStarts { worker });
+                    self.network.at(self.now + delay, Message::WorkerStarts { worker });
                 }
             }
             Message::WorkerStarts { worker } => {
@@ -280,14 +266,9 @@ impl World {
         for action in core.step(Millis(self.now), event) {
             match action {
                 Action::Commit(writes, durability) => {
-                    let durability = if self.plan.acknowledge_unsynced {
-                        Durability::Buffered
-                    } else {
-                        durability
-                    };
-                    self.storage
-                        .commit(&writes, durability)
-                        .map_err(|error| error.to_string())?;
+                    let durability =
+                        if self.plan.acknowledge_unsynced { Durability::Buffered } else { durability };
+                    self.storage.commit(&writes, durability).map_err(|error| error.to_string())?;
                     if self.now < STORM_MS && self.rng.random_ratio(1, 500) {
                         return self.happen(Message::CoordinatorDies);
                     }
@@ -309,9 +290,7 @@ impl World {
                 if let TaskSpec::Claim { claim, .. } = &assignment.task
                     && self.acknowledged.contains(claim)
                 {
-                    return Err(format!(
-                        "handed out again after its decision was acknowledged: {claim:?}"
-                    ));
+                    return Err(format!("handed out again after its decision was acknowledged: {claim:?}"));
                 }
             }
             (Reply::Completed(Acceptance::Accepted | Acceptance::Known), Request::HandIn(hand_in)) => {
@@ -330,12 +309,7 @@ impl World {
             (Reply::Error(error), _) => return Err(format!("the core refuses an honest worker: {error}")),
             _ => {}
         }
-        let message = Message::Response {
-            worker,
-            incarnation,
-            request,
-            reply,
-        };
+        let message = Message::Response { worker, incarnation, request, reply };
         self.network.send(self.now, message, &mut self.rng);
         Ok(())
     }
@@ -351,9 +325,7 @@ impl World {
         for action in core.step(Millis(self.now), event(token)) {
             match action {
                 Action::Commit(writes, durability) => {
-                    self.storage
-                        .commit(&writes, durability)
-                        .map_err(|error| error.to_string())?;
+                    self.storage.commit(&writes, durability).map_err(|error| error.to_string())?;
                 }
                 Action::Reply(to, reply) if to == token => answer = Some(reply),
                 Action::Reply(to, reply) => self.reply(to, reply)?,
@@ -369,11 +341,7 @@ impl World {
     fn user(&mut self) -> Result<(), String> {
         let Some(job) = self.job else {
             let fields = self.plan.fields.clone();
-            let reply = self.ask_core(|token| Event::Submit {
-                token,
-                fields,
-                unix_ms: 0,
-            })?;
+            let reply = self.ask_core(|token| Event::Submit { token, fields, unix_ms: 0 })?;
             if let Some(Reply::Submitted { job, .. }) = reply {
                 self.job = Some(job);
             }
@@ -392,10 +360,7 @@ impl World {
     }
 
     fn look(&mut self, job: JobId) -> Result<Option<JobView>, String> {
-        match self.ask_core(|token| Event::View {
-            token,
-            job: Some(job),
-        })? {
+        match self.ask_core(|token| Event::View { token, job: Some(job) })? {
             Some(Reply::View { jobs, .. }) => Ok(jobs.into_iter().next()),
             _ => Ok(None),
         }
@@ -411,11 +376,7 @@ impl World {
 
     fn ask(&mut self, worker: usize, request: Request) {
         let incarnation = self.workers[worker].incarnation;
-        let message = Message::Request {
-            worker,
-            incarnation,
-            request,
-        };
+        let message = Message::Request { worker, incarnation, request };
         self.network.send(self.now, message, &mut self.rng);
     }
 
@@ -425,19 +386,13 @@ impl World {
         if !worker.alive {
             return;
         }
-        if worker
-            .current
-            .as_ref()
-            .is_some_and(|current| current.done_at <= self.now)
+        if worker.current.as_ref().is_some_and(|current| current.done_at <= self.now)
             && let Some(current) = worker.current.take()
         {
             worker.outbox.push(current.hand_in);
         }
-        let (registered, idle, outbox) = (
-            worker.epoch.is_some(),
-            worker.current.is_none(),
-            worker.outbox.clone(),
-        );
+        let (registered, idle, outbox) =
+            (worker.epoch.is_some(), worker.current.is_none(), worker.outbox.clone());
         if registered {
             self.ask(index, Request::Heartbeat);
             for hand_in in outbox {
@@ -470,24 +425,11 @@ impl World {
                 if worker.incarnation != incarnation {
                     return Ok(());
                 }
-                Event::Register {
-                    token,
-                    worker: session.worker,
-                    incarnation,
-                    threads: 1,
-                }
+                Event::Register { token, worker: session.worker, incarnation, threads: 1 }
             }
-            Request::Lease => Event::Lease {
-                token,
-                session,
-                wait_ms: 40,
-                cursors,
-            },
+            Request::Lease => Event::Lease { token, session, wait_ms: 40, cursors },
             Request::Heartbeat => {
-                let current = worker
-                    .current
-                    .iter()
-                    .filter(|_| worker.incarnation == incarnation);
+                let current = worker.current.iter().filter(|_| worker.incarnation == incarnation);
                 Event::Heartbeat {
                     token,
                     session,
@@ -498,13 +440,7 @@ impl World {
             Request::HandIn(hand_in) => {
                 let HandIn { lease, job, result } = (**hand_in).clone();
                 match result {
-                    Outcome::Claim(result) => Event::Complete {
-                        token,
-                        session,
-                        lease,
-                        job,
-                        result,
-                    },
+                    Outcome::Claim(result) => Event::Complete { token, session, lease, job, result },
                     Outcome::Part(part, record, runs) => {
                         for (to_part, run) in runs.iter().enumerate() {
                             self.storage
@@ -512,15 +448,7 @@ impl World {
                                 .map_err(|error| error.to_string())?;
                         }
                         let nodes = record.boards;
-                        Event::CompletePart {
-                            token,
-                            session,
-                            lease,
-                            job,
-                            part,
-                            record,
-                            nodes,
-                        }
+                        Event::CompletePart { token, session, lease, job, part, record, nodes }
                     }
                 }
             }
@@ -551,11 +479,7 @@ impl World {
                 }
             }
             Reply::Heartbeat { lapsed, .. } => {
-                if worker
-                    .current
-                    .as_ref()
-                    .is_some_and(|current| lapsed.contains(&current.progress.lease))
-                {
+                if worker.current.as_ref().is_some_and(|current| lapsed.contains(&current.progress.lease)) {
                     worker.current = None;
                 }
             }

@@ -73,29 +73,24 @@ impl Problem {
     /// # Errors
     /// Names the field, the place in it and what would be right.
     pub fn from_fields(fields: &Fields) -> Result<Self, ProblemError> {
-        let Fields {
-            game,
-            rules,
-            position,
-            question,
-        } = fields;
+        let Fields { game, rules, position, question } = fields;
         let in_game = |error: &dyn fmt::Display| ProblemError::Invalid {
             game: game.clone(),
             reason: error.to_string(),
         };
         match game.as_str() {
-            "cram" => cram::Problem::from_text(rules, position, question)
-                .map(Self::Cram)
-                .map_err(|e| in_game(&e)),
-            "kalah" => kalah::Problem::from_text(rules, position, question)
-                .map(Self::Kalah)
-                .map_err(|e| in_game(&e)),
+            "cram" => {
+                cram::Problem::from_text(rules, position, question).map(Self::Cram).map_err(|e| in_game(&e))
+            }
+            "kalah" => {
+                kalah::Problem::from_text(rules, position, question).map(Self::Kalah).map_err(|e| in_game(&e))
+            }
             "konane" => konane::Problem::from_text(rules, position, question)
                 .map(Self::Konane)
                 .map_err(|e| in_game(&e)),
-            "peg" => peg::Problem::from_text(rules, position, question)
-                .map(Self::Peg)
-                .map_err(|e| in_game(&e)),
+            "peg" => {
+                peg::Problem::from_text(rules, position, question).map(Self::Peg).map_err(|e| in_game(&e))
+            }
             _ => Err(ProblemError::UnknownGame { game: game.clone() }),
         }
     }

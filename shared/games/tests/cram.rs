@@ -7,16 +7,11 @@ use grundy_games::problem;
 use proptest::prelude::*;
 
 fn rows_of(file: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    file.lines()
-        .skip(1)
-        .map(|line| line.split_once('\t').expect("two columns"))
+    file.lines().skip(1).map(|line| line.split_once('\t').expect("two columns"))
 }
 
 fn sum(picture: &str) -> Sum {
-    picture
-        .parse::<Position>()
-        .expect("the position is well formed")
-        .sum()
+    picture.parse::<Position>().expect("the position is well formed").sum()
 }
 
 #[test]
@@ -34,31 +29,18 @@ fn bad_notation_is_named() {
 
 #[test]
 fn boards_up_to_128_cells_are_read() {
-    for (size, rows, columns) in [
-        ("1x128", 1, 128),
-        ("128x1", 128, 1),
-        ("8x16", 8, 16),
-        ("3x42", 3, 42),
-        ("1x1", 1, 1),
-    ] {
+    for (size, rows, columns) in
+        [("1x128", 1, 128), ("128x1", 128, 1), ("8x16", 8, 16), ("3x42", 3, 42), ("1x1", 1, 1)]
+    {
         let position: Position = size.parse().expect("at most 128 cells");
         assert_eq!((position.rows(), position.columns()), (rows, columns));
         assert!(position.is_empty(rows - 1, columns - 1));
         assert!(!position.is_empty(rows, 0) && !position.is_empty(0, columns));
-        let cells: u32 = position
-            .sum()
-            .components()
-            .iter()
-            .map(|component| component.len())
-            .sum();
+        let cells: u32 = position.sum().components().iter().map(|component| component.len()).sum();
         let decided = rows % 2 == 0 && columns % 2 == 0;
         assert_eq!(
             cells,
-            if decided || size == "1x1" {
-                0
-            } else {
-                u32::from(rows) * u32::from(columns)
-            },
+            if decided || size == "1x1" { 0 } else { u32::from(rows) * u32::from(columns) },
             "{size}"
         );
     }
@@ -91,15 +73,10 @@ fn fields_are_checked_and_printed() {
     }
     for (given, expected) in [
         (fields("misere", "2x3", ""), "unknown rules 'misere'"),
-        (
-            fields("", "2x3", "winner"),
-            "unknown question 'winner': expected nimber or outcome",
-        ),
+        (fields("", "2x3", "winner"), "unknown question 'winner': expected nimber or outcome"),
         (fields("", "2y3", ""), "position: row 1, column 1: unexpected '2'"),
     ] {
-        let error = problem::Problem::from_fields(&given)
-            .expect_err("a field is wrong")
-            .to_string();
+        let error = problem::Problem::from_fields(&given).expect_err("a field is wrong").to_string();
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -141,24 +118,13 @@ fn a_plan_asks_for_couples_until_one_is_lost() {
     ];
     for (position, question, value, heap_max, partial, next) in cases {
         let plan = plan(position, question);
-        let known = Decided {
-            nimber: value,
-            heap_max,
-        };
-        assert_eq!(
-            plan.partial(&known),
-            partial,
-            "{position}, {question}, asked up to {heap_max}"
-        );
+        let known = Decided { nimber: value, heap_max };
+        assert_eq!(plan.partial(&known), partial, "{position}, {question}, asked up to {heap_max}");
         let expected = match next {
             Some(heap) => Progress::Ask(vec![CramClaims::claim(&sum(position), heap)]),
             None => Progress::Answered(partial),
         };
-        assert_eq!(
-            plan.next(&known),
-            expected,
-            "{position}, {question}, asked up to {heap_max}"
-        );
+        assert_eq!(plan.next(&known), expected, "{position}, {question}, asked up to {heap_max}");
     }
 }
 
@@ -184,11 +150,7 @@ fn malformed_claims_are_refused() {
         (&[], -1, "the heap is -1"),
         (&[], i16::from(HEAP_MAX) + 1, "the heap is 128"),
         (&[2], 0, "byte 0 is cut off"),
-        (
-            &[2, 1],
-            0,
-            "byte 0 is cut off, expected 2 bytes of size and 1 of cells",
-        ),
+        (&[2, 1], 0, "byte 0 is cut off, expected 2 bytes of size and 1 of cells"),
         (&[0, 1, 0], 0, "box of 0 by 1"),
         (&[2, 0, 0], 0, "box of 2 by 0"),
         (&[12, 11, 0], 0, "box of 12 by 11"),
@@ -205,10 +167,7 @@ fn malformed_claims_are_refused() {
         (&[2, 1, 0b11, 2, 1, 0b11], 0, "component at byte 3 is not above"),
     ];
     for (subject, parameter, expected) in cases {
-        let claim = Claim {
-            subject: Subject::new(subject).expect("a short subject"),
-            parameter,
-        };
+        let claim = Claim { subject: Subject::new(subject).expect("a short subject"), parameter };
         let error = CramClaims.check(&claim).expect_err("the claim is malformed");
         assert!(matches!(error, ClaimError::Malformed { game: "cram", .. }));
         assert!(error.to_string().contains(expected), "{subject:?}: {error}");
@@ -257,9 +216,7 @@ fn picture(rows: &[Vec<bool>]) -> String {
 }
 
 fn transposed(rows: &[Vec<bool>]) -> Vec<Vec<bool>> {
-    (0..rows[0].len())
-        .map(|column| rows.iter().map(|row| row[column]).collect())
-        .collect()
+    (0..rows[0].len()).map(|column| rows.iter().map(|row| row[column]).collect()).collect()
 }
 
 proptest! {

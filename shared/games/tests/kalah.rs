@@ -23,13 +23,10 @@ fn moves_follow_the_rules() {
         let rules: Rules = row[0].parse().expect("the file names known rules");
         let before = position(row[1]);
         let house: u8 = row[2].parse().expect("the file gives a number");
-        let after = before
-            .play(&MoveTable::new(before.houses(), rules), house - 1)
-            .expect("the move is allowed");
+        let after =
+            before.play(&MoveTable::new(before.houses(), rules), house - 1).expect("the move is allowed");
         assert_eq!(after.to_string(), row[3], "{row:?}");
-        let difference = row
-            .get(4)
-            .map(|text| text.parse().expect("the file gives a number"));
+        let difference = row.get(4).map(|text| text.parse().expect("the file gives a number"));
         assert_eq!(after.final_difference(), difference, "{row:?}");
     }
 }
@@ -43,9 +40,7 @@ fn wrong_texts_are_refused_where_they_are_wrong() {
             "position" => board = row[1],
             _ => question = row[1],
         }
-        let error = Problem::from_text(rules, board, question)
-            .expect_err(row[1])
-            .to_string();
+        let error = Problem::from_text(rules, board, question).expect_err(row[1]).to_string();
         assert!(error.contains(row[2]), "{row:?} gave: {error}");
     }
 }
@@ -57,11 +52,7 @@ fn empty_houses_and_finished_games_cannot_be_played() {
     assert_eq!(position("0,1,0,0/1,1,1,0 S").play(&table, 3), None);
     assert_eq!(position("0,1,0,0/0,0,0,5 S").play(&table, 1), None);
     assert_eq!(position("6,4").play(&table, 1), None);
-    assert!(
-        openings(&table, position("0,1,0,0/0,0,0,5 S").board())
-            .expect("few openings")
-            .is_empty()
-    );
+    assert!(openings(&table, position("0,1,0,0/0,0,0,5 S").board()).expect("few openings").is_empty());
     let error =
         parse_opening(&table, position("0,1,0,0/0,0,0,5 S").board(), "2").expect_err("the game is over");
     assert!(error.to_string().contains("none, the game is over"), "{error}");
@@ -73,19 +64,10 @@ fn empty_houses_and_finished_games_cannot_be_played() {
 fn bins_are_numbered_around_the_board() {
     let start = position("6,4");
     assert_eq!((start.bin(0), start.bin(5)), (1, 6));
-    let north = start
-        .play(&MoveTable::new(6, Rules::Standard), 0)
-        .expect("house 1 holds seeds");
+    let north = start.play(&MoveTable::new(6, Rules::Standard), 0).expect("house 1 holds seeds");
     assert_eq!(north.mover(), Player::North);
     assert_eq!((north.bin(0), north.bin(5)), (8, 13));
-    assert_eq!(
-        (
-            north.house_of_bin(7),
-            north.house_of_bin(8),
-            north.house_of_bin(14)
-        ),
-        (None, Some(0), None)
-    );
+    assert_eq!((north.house_of_bin(7), north.house_of_bin(8), north.house_of_bin(14)), (None, Some(0), None));
 }
 
 #[test]
@@ -108,19 +90,13 @@ fn openings_are_whole_turns() {
 #[test]
 fn problems_round_trip_and_fill_in_defaults() {
     let default = Problem::from_text("", "6,4", "").expect("defaults are valid");
-    assert_eq!(
-        default,
-        Problem::from_text("standard", "6,4", "values").expect("the same in full")
-    );
+    assert_eq!(default, Problem::from_text("standard", "6,4", "values").expect("the same in full"));
     assert_eq!(default.to_fields().position, "4,4,4,4,4,4,0/4,4,4,4,4,4,0 S");
     for question in ["values", "values 3-6", "at-least 2", "at-least -3 4", "gain"] {
         for rules in ["standard", "empty-capture"] {
             let problem = Problem::from_text(rules, "6,4", question).expect(question);
             let fields = problem.to_fields();
-            assert_eq!(
-                (fields.rules.as_str(), fields.question.as_str()),
-                (rules, question)
-            );
+            assert_eq!((fields.rules.as_str(), fields.question.as_str()), (rules, question));
             let again =
                 Problem::from_text(&fields.rules, &fields.position, &fields.question).expect(question);
             assert_eq!(again, problem);
@@ -141,10 +117,7 @@ fn malformed_claims_are_refused() {
         (&[2, 1, 1, 1, 1], 1, "margin 1 with 4 seeds"),
         (&[2, 1, 1, 1, 0], i16::MIN, "margin -32768 with 3 seeds"),
     ] {
-        let claim = Claim {
-            subject: Subject::new(bytes).expect("short"),
-            parameter: margin,
-        };
+        let claim = Claim { subject: Subject::new(bytes).expect("short"), parameter: margin };
         let error = claims.check(&claim).expect_err(reason).to_string();
         assert!(error.contains(reason), "{error}");
         assert!(claims.expand(&claim).is_err());
@@ -166,9 +139,7 @@ fn claims_are_decided_at_sight_where_the_rules_do() {
         ("1,1,9/0,0,0 S", 4, Some(false)),
         ("0,0,9/0,0,0 N", 0, Some(true)),
     ] {
-        let found = match claims
-            .expand(&claims.claim(position(board).board(), margin))
-            .expect("well formed")
+        let found = match claims.expand(&claims.claim(position(board).board(), margin)).expect("well formed")
         {
             Expansion::Decided(truth) => Some(truth),
             Expansion::Open(_) => None,
@@ -179,14 +150,8 @@ fn claims_are_decided_at_sight_where_the_rules_do() {
 
 #[test]
 fn a_namespace_tells_boards_and_rules_apart() {
-    assert_eq!(
-        KalahClaims::new(6, Rules::Standard).namespace(),
-        "kalah/6/standard"
-    );
-    assert_eq!(
-        KalahClaims::new(4, Rules::EmptyCapture).namespace(),
-        "kalah/4/empty-capture"
-    );
+    assert_eq!(KalahClaims::new(6, Rules::Standard).namespace(), "kalah/6/standard");
+    assert_eq!(KalahClaims::new(4, Rules::EmptyCapture).namespace(), "kalah/4/empty-capture");
 }
 
 proptest! {

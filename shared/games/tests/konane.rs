@@ -37,11 +37,7 @@ const BAD_POSITIONS: &[(&str, &str)] = &[
 
 /// (size, start, part of the error)
 const BAD_STARTS: &[(&str, &str, &str)] = &[
-    (
-        "6",
-        "corner",
-        "'6' is not a board size: expected rows and columns like 6x6",
-    ),
+    ("6", "corner", "'6' is not a board size: expected rows and columns like 6x6"),
     ("6x", "corner", "not a board size"),
     ("x6", "corner", "not a board size"),
     ("+6x6", "corner", "not a board size"),
@@ -53,11 +49,7 @@ const BAD_STARTS: &[(&str, &str, &str)] = &[
     ("9x8", "corner", "9 rows and 8 columns: expected 1 to 64 cells"),
     ("6x1", "corner", "the corner start needs two columns"),
     ("6x1", "center", "the center start needs two columns"),
-    (
-        "6x6",
-        "middle",
-        "unknown start 'middle': expected corner, center or two neighbouring cells",
-    ),
+    ("6x6", "middle", "unknown start 'middle': expected corner, center or two neighbouring cells"),
     ("6x6", "", "unknown start ''"),
     ("6x6", "b2,", "'' is not a cell: expected a column letter"),
     ("6x6", "b2,2c", "'2c' is not a cell"),
@@ -68,16 +60,8 @@ const BAD_STARTS: &[(&str, &str, &str)] = &[
     ("6x6", "b2,b2", "b2 and b2 are not neighbours"),
     ("6x6", "b2,c3", "b2 and c3 are not neighbours"),
     ("6x6", "b2,d2", "b2 and d2 are not neighbours"),
-    (
-        "6x6",
-        "f6,g6",
-        "g6 is not on a board of 6 rows and 6 columns: its last cell is f6",
-    ),
-    (
-        "2x30",
-        "ad2,ae2",
-        "ae2 is not on a board of 2 rows and 30 columns: its last cell is ad2",
-    ),
+    ("6x6", "f6,g6", "g6 is not on a board of 6 rows and 6 columns: its last cell is f6"),
+    ("2x30", "ad2,ae2", "ae2 is not on a board of 2 rows and 30 columns: its last cell is ad2"),
 ];
 
 /// (size, start, position)
@@ -111,9 +95,7 @@ const JUMPS: &[(&str, &[&str])] = &[
 ];
 
 fn message(result: Result<impl Sized, impl std::fmt::Display>) -> String {
-    result
-        .err()
-        .map_or_else(|| "accepted".to_owned(), |error| error.to_string())
+    result.err().map_or_else(|| "accepted".to_owned(), |error| error.to_string())
 }
 
 #[test]
@@ -151,11 +133,7 @@ fn jumps_follow_the_rules() -> Result<(), Failure> {
     for (text, expected) in JUMPS {
         let position: Position = text.parse()?;
         let found: BTreeSet<String> = position.successors().map(|next| next.to_string()).collect();
-        assert_eq!(
-            found,
-            expected.iter().map(|&next| next.to_owned()).collect(),
-            "{text}"
-        );
+        assert_eq!(found, expected.iter().map(|&next| next.to_owned()).collect(), "{text}");
         assert_eq!(position.is_lost(), expected.is_empty(), "{text}");
     }
     Ok(())
@@ -171,18 +149,9 @@ fn a_star_is_black() -> Result<(), Failure> {
 fn problems_round_trip_and_bad_ones_are_explained() -> Result<(), Failure> {
     let problem = Problem::from_text("", " *o.o|.xo. x ", "")?;
     let fields = problem.to_fields();
-    assert_eq!(
-        (fields.position.as_str(), fields.question.as_str()),
-        ("xo.o|.xo. x", "winner")
-    );
-    assert_eq!(
-        Problem::from_text(&fields.rules, &fields.position, &fields.question)?,
-        problem
-    );
-    assert_eq!(
-        Problem::from_text("", "xo. o", "outcome")?.question,
-        Question::Outcome
-    );
+    assert_eq!((fields.position.as_str(), fields.question.as_str()), ("xo.o|.xo. x", "winner"));
+    assert_eq!(Problem::from_text(&fields.rules, &fields.position, &fields.question)?, problem);
+    assert_eq!(Problem::from_text("", "xo. o", "outcome")?.question, Question::Outcome);
     assert!(message(Problem::from_text("cuban", "xo. x", "")).contains("unknown rules 'cuban'"));
     assert!(
         message(Problem::from_text("", "xo. x", "score"))
@@ -205,37 +174,15 @@ impl Knowledge for One {
 fn a_plan_asks_once_and_words_the_answer() -> Result<(), Failure> {
     let winner = KonanePlan::new(&Problem::from_text("", "xoxo|ox.x o", "winner")?);
     let outcome = KonanePlan::new(&Problem::from_text("", "xoxo|ox.x o", "outcome")?);
-    let Progress::Ask(asked) = winner.next(&One(None)) else {
-        panic!("nothing is known yet")
-    };
+    let Progress::Ask(asked) = winner.next(&One(None)) else { panic!("nothing is known yet") };
     assert_eq!(asked.len(), 1);
     winner.rules().check(&asked[0])?;
     assert_eq!(winner.partial(&One(None)), Answer::Winner { winner: None });
     let answered = |answer| Progress::Answered(answer);
-    assert_eq!(
-        winner.next(&One(Some(true))),
-        answered(Answer::Winner {
-            winner: Some(Winner::White)
-        })
-    );
-    assert_eq!(
-        winner.next(&One(Some(false))),
-        answered(Answer::Winner {
-            winner: Some(Winner::Black)
-        })
-    );
-    assert_eq!(
-        outcome.next(&One(Some(true))),
-        answered(Answer::Outcome {
-            outcome: Some(Outcome::Win)
-        })
-    );
-    assert_eq!(
-        outcome.next(&One(Some(false))),
-        answered(Answer::Outcome {
-            outcome: Some(Outcome::Loss)
-        })
-    );
+    assert_eq!(winner.next(&One(Some(true))), answered(Answer::Winner { winner: Some(Winner::White) }));
+    assert_eq!(winner.next(&One(Some(false))), answered(Answer::Winner { winner: Some(Winner::Black) }));
+    assert_eq!(outcome.next(&One(Some(true))), answered(Answer::Outcome { outcome: Some(Outcome::Win) }));
+    assert_eq!(outcome.next(&One(Some(false))), answered(Answer::Outcome { outcome: Some(Outcome::Loss) }));
     Ok(())
 }
 
@@ -265,10 +212,7 @@ fn images(width: usize, height: usize, cells: &[char]) -> Vec<(usize, Vec<char>,
 /// The position that has a stone wherever the grid has `s`.
 fn position_of(width: usize, grid: &[char], mover: Side) -> Position {
     let bits = |wanted: fn(char) -> bool| {
-        grid.iter()
-            .enumerate()
-            .filter(|(_, c)| wanted(**c))
-            .fold(0u64, |bits, (i, _)| bits | 1 << i)
+        grid.iter().enumerate().filter(|(_, c)| wanted(**c)).fold(0u64, |bits, (i, _)| bits | 1 << i)
     };
     let board = Board::new(width, grid.len() / width, bits(|c| c != '#')).expect("at most 8x8 cells");
     Position::new(board, bits(|c| c == 's'), mover).expect("stones are where cells are")

@@ -6,11 +6,7 @@ use proptest::prelude::*;
 
 /// The columns of a data file's rows: no comments, no header.
 fn rows(table: &str) -> impl Iterator<Item = Vec<&str>> {
-    table
-        .lines()
-        .filter(|line| !line.starts_with("# "))
-        .skip(1)
-        .map(|line| line.split('\t').collect())
+    table.lines().filter(|line| !line.starts_with("# ")).skip(1).map(|line| line.split('\t').collect())
 }
 
 /// Pictures of every size up to 64 holes, with at least one peg.
@@ -41,12 +37,7 @@ fn bad_notation() {
         assert_eq!(error.to_string(), expected, "{row:?}");
     }
     let unknown = Problem::named("french", None, None);
-    assert_eq!(
-        unknown,
-        Err(NotationError::BoardName {
-            name: "french".to_owned()
-        })
-    );
+    assert_eq!(unknown, Err(NotationError::BoardName { name: "french".to_owned() }));
     let outside = Problem::named("english", Some("a1"), None).expect_err("the corner is no hole");
     assert_eq!(
         outside.to_string(),
@@ -59,23 +50,14 @@ fn named_boards() {
     for (name, picture) in NAMED_BOARDS {
         let problem = Problem::named(name, None, None).expect("the table's names are known");
         let fields = problem.to_fields();
-        assert_eq!(
-            (fields.position.as_str(), fields.question.as_str()),
-            (picture, "finish d4")
-        );
+        assert_eq!((fields.position.as_str(), fields.question.as_str()), (picture, "finish d4"));
         assert!(problem.is_complement());
         assert_eq!(problem.orbits().order(), 8);
     }
-    let english = |start, finish| {
-        Problem::named("english", start, finish)
-            .expect("these are holes")
-            .to_fields()
-    };
+    let english =
+        |start, finish| Problem::named("english", start, finish).expect("these are holes").to_fields();
     let shifted = english(Some("e4"), None);
-    assert_eq!(
-        shifted.position,
-        "##ooo##|##ooo##|ooooooo|oooo.oo|ooooooo|##ooo##|##ooo##"
-    );
+    assert_eq!(shifted.position, "##ooo##|##ooo##|ooooooo|oooo.oo|ooooooo|##ooo##|##ooo##");
     assert_eq!(shifted.question, "finish e4");
     assert_eq!(english(Some("c1"), Some("any")).question, "finish any");
     assert_eq!(english(None, Some("d1")).question, "finish d1");
@@ -114,14 +96,9 @@ fn symmetries() {
 
 #[test]
 fn jumps_of_known_boards() {
-    for (picture, jumps) in [
-        ("oo.", 2),
-        ("oo", 0),
-        ("ooo|ooo|ooo", 12),
-        ("o#oo", 0),
-        ("oo|oo|oo", 4),
-        (NAMED_BOARDS[0].1, 76),
-    ] {
+    for (picture, jumps) in
+        [("oo.", 2), ("oo", 0), ("ooo|ooo|ooo", 12), ("o#oo", 0), ("oo|oo|oo", 4), (NAMED_BOARDS[0].1, 76)]
+    {
         assert_eq!(parse(picture).0.jumps().len(), jumps, "{picture}");
     }
     // 8x8 has the most jumps of any board: 2 directions x 2 x 8 lines x 6.
@@ -133,9 +110,7 @@ fn columns_past_z() {
     let (geometry, _) = parse(&"o".repeat(64));
     let names: Vec<String> = geometry.holes().map(|hole| geometry.name(hole)).collect();
     assert_eq!(
-        [
-            &names[0], &names[25], &names[26], &names[51], &names[52], &names[63]
-        ],
+        [&names[0], &names[25], &names[26], &names[51], &names[52], &names[63]],
         ["a1", "z1", "aa1", "az1", "ba1", "bl1"]
     );
 }

@@ -100,11 +100,7 @@ impl<T: Tree> DfpnEngine<T> {
         if let Settled::Decided(truth) = self.tree.settle(&mut state, &*self.table) {
             return Ok(Some(Numbers::decided(truth)));
         }
-        Ok(self
-            .tree
-            .key(&state)
-            .and_then(|key| probe(&*self.table, &key))
-            .map(|(numbers, _)| numbers))
+        Ok(self.tree.key(&state).and_then(|key| probe(&*self.table, &key)).map(|(numbers, _)| numbers))
     }
 
     /// What the table knows of a claim's children, for the parent that may take them over.
@@ -139,10 +135,8 @@ impl<T: Tree> Engine for DfpnEngine<T> {
         let nodes = search.nodes;
         let mut facts = std::mem::take(&mut search.facts);
         facts.remove(claim);
-        let mut facts: Vec<Fact> = facts
-            .into_iter()
-            .map(|(claim, (truth, work))| Fact { claim, truth, work })
-            .collect();
+        let mut facts: Vec<Fact> =
+            facts.into_iter().map(|(claim, (truth, work))| Fact { claim, truth, work }).collect();
         facts.sort_by(|a, b| b.work.cmp(&a.work).then_with(|| a.claim.cmp(&b.claim)));
         facts.truncate(FACTS_MAX);
         let numbers = match result {
@@ -151,29 +145,16 @@ impl<T: Tree> Engine for DfpnEngine<T> {
         };
         let verdict = match numbers.truth() {
             Some(truth) => Verdict::Decided(truth),
-            None => Verdict::Open {
-                numbers,
-                children: self.children_of(claim)?,
-            },
+            None => Verdict::Open { numbers, children: self.children_of(claim)? },
         };
-        Ok(Outcome {
-            verdict,
-            nodes,
-            facts,
-        })
+        Ok(Outcome { verdict, nodes, facts })
     }
 
     fn learn(&mut self, fact: &Fact) -> Result<(), ClaimError> {
         let state = self.tree.state(&fact.claim)?;
         if let Some(key) = self.tree.key(&state) {
             let known = Known::Numbers(Numbers::decided(fact.truth));
-            self.table.store(
-                &key,
-                Entry {
-                    known,
-                    work: fact.work,
-                },
-            );
+            self.table.store(&key, Entry { known, work: fact.work });
         }
         self.tree.decided(&state, fact.truth, fact.work, &*self.table);
         Ok(())
@@ -200,9 +181,7 @@ struct Search<'a, T: Tree> {
 
 impl<T: Tree> Search<'_, T> {
     fn report_progress(&mut self) {
-        self.limits
-            .progress
-            .fetch_add(self.nodes - self.reported, Ordering::Relaxed);
+        self.limits.progress.fetch_add(self.nodes - self.reported, Ordering::Relaxed);
         self.reported = self.nodes;
     }
 
@@ -257,21 +236,14 @@ impl<T: Tree> Search<'_, T> {
         let (stored, result) = match numbers {
             Ok(numbers) => (numbers, Ok(numbers)),
             // What was learned below is kept for whoever comes back to it.
-            Err(Stopped) => (
-                Numbers::backed_up(branches.iter().map(|b| b.numbers.across(b.polarity))),
-                Err(Stopped),
-            ),
+            Err(Stopped) => {
+                (Numbers::backed_up(branches.iter().map(|b| b.numbers.across(b.polarity))), Err(Stopped))
+            }
         };
         branches.clear();
         self.pool.push(branches);
         if let Some(key) = key {
-            self.table.store(
-                &key,
-                Entry {
-                    known: Known::Numbers(stored),
-                    work,
-                },
-            );
+            self.table.store(&key, Entry { known: Known::Numbers(stored), work });
         }
         if let Some(truth) = stored.truth() {
             self.tree.decided(state, truth, work, self.table);
@@ -306,11 +278,7 @@ impl<T: Tree> Search<'_, T> {
             let branch = &mut branches[best];
             let seen = branch.numbers.across(branch.polarity);
             // 1 + epsilon: stay until the second best looks better by a quarter, instead of thrashing between equals.
-            let switch = if second >= INFINITE {
-                INFINITE
-            } else {
-                second.saturating_add(1 + second / 4)
-            };
+            let switch = if second >= INFINITE { INFINITE } else { second.saturating_add(1 + second / 4) };
             let below = Numbers {
                 proof: proof_max.min(switch),
                 disproof: if disproof_max >= INFINITE {
@@ -359,13 +327,7 @@ fn two_least<S>(branches: &[Branch<S>]) -> (usize, u32) {
 /// The claim's numbers and work in the table; values are the game's own business.
 fn probe(table: &dyn Table, key: &Key) -> Option<(Numbers, u64)> {
     match table.probe(key)? {
-        Entry {
-            known: Known::Numbers(numbers),
-            work,
-        } => Some((numbers, work)),
-        Entry {
-            known: Known::Value(_),
-            ..
-        } => None,
+        Entry { known: Known::Numbers(numbers), work } => Some((numbers, work)),
+        Entry { known: Known::Value(_), .. } => None,
     }
 }

@@ -77,12 +77,10 @@ pub trait Engine: Send {
 pub fn engine_for(problem: &Problem, namespace: Namespace, table: Arc<dyn Table>) -> Option<Box<dyn Engine>> {
     match problem {
         Problem::Cram(_) => Some(Box::new(crate::cram::CramEngine::new(namespace, table))),
-        Problem::Kalah(problem) => Some(Box::new(crate::kalah::KalahEngine::new(
-            problem, namespace, table,
-        ))),
-        Problem::Konane(problem) => Some(Box::new(crate::konane::KonaneEngine::new(
-            problem, namespace, table,
-        ))),
+        Problem::Kalah(problem) => Some(Box::new(crate::kalah::KalahEngine::new(problem, namespace, table))),
+        Problem::Konane(problem) => {
+            Some(Box::new(crate::konane::KonaneEngine::new(problem, namespace, table)))
+        }
         Problem::Peg(_) => None,
     }
 }

@@ -41,17 +41,10 @@ impl Facts {
             if rules.infer(known, known_truth, claim.parameter) == Some(!truth)
                 || rules.infer(claim.parameter, truth, known) == Some(!known_truth)
             {
-                return Err(Contradiction {
-                    known,
-                    known_truth,
-                    new: claim.parameter,
-                    new_truth: truth,
-                });
+                return Err(Contradiction { known, known_truth, new: claim.parameter, new_truth: truth });
             }
         }
-        let implied = about
-            .iter()
-            .any(|(&known, &t)| rules.infer(known, t, claim.parameter).is_some());
+        let implied = about.iter().any(|(&known, &t)| rules.infer(known, t, claim.parameter).is_some());
         if !implied {
             about.insert(claim.parameter, truth);
         }
@@ -61,9 +54,7 @@ impl Facts {
     /// The claim's truth, directly or by inference.
     pub fn truth(&self, rules: &dyn ClaimRules, claim: &Claim) -> Option<bool> {
         let about = self.0.get(&claim.subject)?;
-        about
-            .iter()
-            .find_map(|(&known, &truth)| rules.infer(known, truth, claim.parameter))
+        about.iter().find_map(|(&known, &truth)| rules.infer(known, truth, claim.parameter))
     }
 
     /// How many claims are kept.
@@ -119,10 +110,7 @@ pub fn evaluate(
 ) -> Result<Answer, EvaluateError> {
     let mut facts = Facts::default();
     loop {
-        let wanted = match plan.next(&Known {
-            rules: plan.rules(),
-            facts: &facts,
-        }) {
+        let wanted = match plan.next(&Known { rules: plan.rules(), facts: &facts }) {
             Progress::Answered(answer) => return Ok(answer),
             Progress::Ask(wanted) => wanted,
         };

@@ -19,24 +19,11 @@ pub const FINITE_MAX: u32 = INFINITE - 1;
 
 impl Numbers {
     /// An open leaf of which nothing is known.
-    pub const UNKNOWN: Self = Self {
-        proof: 1,
-        disproof: 1,
-    };
+    pub const UNKNOWN: Self = Self { proof: 1, disproof: 1 };
 
     /// A decided claim's numbers.
     pub fn decided(truth: bool) -> Self {
-        if truth {
-            Self {
-                proof: 0,
-                disproof: INFINITE,
-            }
-        } else {
-            Self {
-                proof: INFINITE,
-                disproof: 0,
-            }
-        }
+        if truth { Self { proof: 0, disproof: INFINITE } } else { Self { proof: INFINITE, disproof: 0 } }
     }
 
     /// The truth, when decided.
@@ -50,46 +37,29 @@ impl Numbers {
 
     /// Numbers of an open claim from estimates: both forced into the finite, non-zero range.
     pub fn open(proof: u32, disproof: u32) -> Self {
-        Self {
-            proof: proof.clamp(1, FINITE_MAX),
-            disproof: disproof.clamp(1, FINITE_MAX),
-        }
+        Self { proof: proof.clamp(1, FINITE_MAX), disproof: disproof.clamp(1, FINITE_MAX) }
     }
 
     /// The child's numbers as seen from its parent across an edge.
     pub fn across(self, polarity: grundy_games::claim::Polarity) -> Self {
         match polarity {
             grundy_games::claim::Polarity::Same => self,
-            grundy_games::claim::Polarity::Opposite => Self {
-                proof: self.disproof,
-                disproof: self.proof,
-            },
+            grundy_games::claim::Polarity::Opposite => Self { proof: self.disproof, disproof: self.proof },
         }
     }
 
     /// A parent's numbers from its children's, each already seen [`across`](Self::across) its edge: the least proof, the sum of disproofs.
     pub fn backed_up(children: impl IntoIterator<Item = Self>) -> Self {
-        let mut result = Self {
-            proof: INFINITE,
-            disproof: 0,
-        };
+        let mut result = Self { proof: INFINITE, disproof: 0 };
         for child in children {
             result.proof = result.proof.min(child.proof);
             result.disproof = add(result.disproof, child.disproof);
         }
-        if result.proof == 0 {
-            Self::decided(true)
-        } else {
-            result
-        }
+        if result.proof == 0 { Self::decided(true) } else { result }
     }
 }
 
 /// Adds two numbers; finite sums saturate at [`FINITE_MAX`], infinity stays.
 pub fn add(a: u32, b: u32) -> u32 {
-    if a >= INFINITE || b >= INFINITE {
-        INFINITE
-    } else {
-        (a + b).min(FINITE_MAX)
-    }
+    if a >= INFINITE || b >= INFINITE { INFINITE } else { (a + b).min(FINITE_MAX) }
 }

@@ -24,10 +24,7 @@ pub struct Namespace(pub u16);
 impl Key {
     /// Joins state and namespace.
     pub fn new(words: [u64; 2], rest: u16, namespace: Namespace) -> Self {
-        Self {
-            words,
-            tag: u32::from(rest) | u32::from(namespace.0) << 16,
-        }
+        Self { words, tag: u32::from(rest) | u32::from(namespace.0) << 16 }
     }
 
     /// The part of the tag that belongs to the state.

@@ -25,24 +25,13 @@ fn plan(position: &str, question: &str) -> CramPlan {
 }
 
 fn claim(position: &str, heap: u8) -> Claim {
-    CramClaims::claim(
-        &position
-            .parse::<Position>()
-            .expect("the position is well formed")
-            .sum(),
-        heap,
-    )
+    CramClaims::claim(&position.parse::<Position>().expect("the position is well formed").sum(), heap)
 }
 
 /// Searches one claim; the verdict and the nodes.
 fn decide(engine: &mut dyn Engine, claim: &Claim, nodes: u64) -> (Verdict, u64) {
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let limits = Limits {
-        nodes,
-        report_work_min: u64::MAX,
-        stop: &stop,
-        progress: &progress,
-    };
+    let limits = Limits { nodes, report_work_min: u64::MAX, stop: &stop, progress: &progress };
     let outcome = engine.decide(claim, &limits).expect("the claim is well formed");
     assert_eq!(progress.into_inner(), outcome.nodes, "progress counts every node");
     (outcome.verdict, outcome.nodes)
@@ -54,28 +43,18 @@ struct OneEntry(Mutex<Option<(Key, Entry)>>);
 
 impl Table for OneEntry {
     fn probe(&self, key: &Key) -> Option<Entry> {
-        let kept = *self
-            .0
-            .lock()
-            .expect("no test thread panics while it holds the lock");
-        kept.filter(|(kept_key, _)| kept_key == key)
-            .map(|(_, entry)| entry)
+        let kept = *self.0.lock().expect("no test thread panics while it holds the lock");
+        kept.filter(|(kept_key, _)| kept_key == key).map(|(_, entry)| entry)
     }
 
     fn store(&self, key: &Key, entry: Entry) {
-        *self
-            .0
-            .lock()
-            .expect("no test thread panics while it holds the lock") = Some((*key, entry));
+        *self.0.lock().expect("no test thread panics while it holds the lock") = Some((*key, entry));
     }
 }
 
 #[test]
 fn published_nimbers() {
-    let rows = include_str!("data/cram.tsv")
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .skip(1);
+    let rows = include_str!("data/cram.tsv").lines().filter(|line| !line.starts_with('#')).skip(1);
     for row in rows {
         let (board, nimber) = row.split_once('\t').expect("two columns");
         let nimber = nimber.parse().expect("a number");
@@ -86,13 +65,7 @@ fn published_nimbers() {
         assert_eq!(answer, Answer::Nimber { nimber }, "{board}");
         let outcome = if nimber == 0 { Outcome::Loss } else { Outcome::Win };
         let (answer, _) = support::answer(&plan(board, "outcome"), &mut engine).expect("there is no budget");
-        assert_eq!(
-            answer,
-            Answer::Outcome {
-                outcome: Some(outcome)
-            },
-            "{board}"
-        );
+        assert_eq!(answer, Answer::Outcome { outcome: Some(outcome) }, "{board}");
     }
 }
 
@@ -101,14 +74,9 @@ fn published_nimbers() {
 fn strips_are_dawsons_kayles() {
     let mut expected = vec![0u32, 0];
     for cells in 2..=128usize {
-        let reached: Vec<u32> = (0..=cells - 2)
-            .map(|left| expected[left] ^ expected[cells - 2 - left])
-            .collect();
-        expected.push(
-            (0..)
-                .find(|n| !reached.contains(n))
-                .expect("a finite list misses a number"),
-        );
+        let reached: Vec<u32> =
+            (0..=cells - 2).map(|left| expected[left] ^ expected[cells - 2 - left]).collect();
+        expected.push((0..).find(|n| !reached.contains(n)).expect("a finite list misses a number"));
     }
     let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()));
     for (cells, nimber) in expected.iter().enumerate().skip(1) {
@@ -121,9 +89,7 @@ fn strips_are_dawsons_kayles() {
 /// Pictures of boards of up to `cells_max` cells, of which most are empty.
 fn pictures(cells_max: usize) -> impl Strategy<Value = String> {
     (1..=5usize, 1..=8usize)
-        .prop_filter("too many cells", move |(rows, columns)| {
-            rows * columns <= cells_max
-        })
+        .prop_filter("too many cells", move |(rows, columns)| rows * columns <= cells_max)
         .prop_flat_map(|(rows, columns)| {
             let row = prop::collection::vec(prop::bool::weighted(0.85), columns);
             prop::collection::vec(row, rows)
@@ -136,9 +102,7 @@ fn pictures(cells_max: usize) -> impl Strategy<Value = String> {
 
 /// The nimber of a sum by the oracle.
 fn sum_nimber(oracle: &mut Oracle, sum: &Sum) -> u32 {
-    sum.components().iter().fold(0, |nimber, component| {
-        nimber ^ oracle.nimber(&component.to_string())
-    })
+    sum.components().iter().fold(0, |nimber, component| nimber ^ oracle.nimber(&component.to_string()))
 }
 
 proptest! {
@@ -210,11 +174,7 @@ proptest! {
 
 #[test]
 fn sums_are_resolved_without_a_table() {
-    for picture in [
-        "...|#..|###|..#|...",
-        ".....#..|.##.##..|##..#..#",
-        "...##..|..##..#|####...|....###",
-    ] {
+    for picture in ["...|#..|###|..#|...", ".....#..|.##.##..|##..#..#", "...##..|..##..#|####...|....###"] {
         let nimber = Oracle::default().nimber(picture);
         let tree = CramTree::with_small_cells(NAMESPACE, 3);
         let mut engine = DfpnEngine::new(tree, Arc::new(NoTable));
@@ -226,24 +186,11 @@ fn sums_are_resolved_without_a_table() {
 #[test]
 fn a_stopped_search_is_open() {
     let (stop, progress) = (AtomicBool::new(true), AtomicU64::new(0));
-    let limits = Limits {
-        nodes: u64::MAX,
-        report_work_min: 0,
-        stop: &stop,
-        progress: &progress,
-    };
+    let limits = Limits { nodes: u64::MAX, report_work_min: 0, stop: &stop, progress: &progress };
     let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()));
-    let outcome = engine
-        .decide(&claim("3x9", 1), &limits)
-        .expect("the claim is well formed");
+    let outcome = engine.decide(&claim("3x9", 1), &limits).expect("the claim is well formed");
     assert!(
-        matches!(
-            outcome.verdict,
-            Verdict::Open {
-                numbers: Numbers::UNKNOWN,
-                ..
-            }
-        ),
+        matches!(outcome.verdict, Verdict::Open { numbers: Numbers::UNKNOWN, .. }),
         "{:?}",
         outcome.verdict
     );
@@ -257,19 +204,11 @@ fn a_learned_nimber_is_not_searched_for() {
         (("3x8", 3), ("3x8", 3), false),
         (("3x8", 3), ("3x8", 0), true),
         // A sum whose other component is small: 1x4 is *2, so 3x8 is *3.
-        (
-            ("........#....|........#####|........#####", 1),
-            ("3x8", 3),
-            false,
-        ),
+        (("........#....|........#####|........#####", 1), ("3x8", 3), false),
     ];
     for ((known, known_heap), (asked, heap), expected) in cases {
         let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()));
-        let fact = Fact {
-            claim: claim(known, known_heap),
-            truth: false,
-            work: 1000,
-        };
+        let fact = Fact { claim: claim(known, known_heap), truth: false, work: 1000 };
         engine.learn(&fact).expect("the claim is well formed");
         let verdict = decide(&mut engine, &claim(asked, heap), u64::MAX);
         assert_eq!(verdict, (Verdict::Decided(expected), 0), "{asked} + *{heap}");
@@ -279,17 +218,10 @@ fn a_learned_nimber_is_not_searched_for() {
 #[test]
 fn facts_are_reported_and_true() {
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let limits = Limits {
-        nodes: u64::MAX,
-        report_work_min: 4,
-        stop: &stop,
-        progress: &progress,
-    };
+    let limits = Limits { nodes: u64::MAX, report_work_min: 4, stop: &stop, progress: &progress };
     let table = Arc::new(MapTable::default());
     let mut engine = CramEngine::new(NAMESPACE, table);
-    let outcome = engine
-        .decide(&claim("3x7", 1), &limits)
-        .expect("the claim is well formed");
+    let outcome = engine.decide(&claim("3x7", 1), &limits).expect("the claim is well formed");
     assert_eq!(outcome.verdict, Verdict::Decided(false));
     assert!(!outcome.facts.is_empty(), "3x7 takes more than a few nodes");
     let mut oracle = Oracle::default();
@@ -310,17 +242,7 @@ fn equal_keys_are_equal_couples() {
     use grundy_search::dfpn::Tree;
     let tree = CramTree::new(NAMESPACE);
     let mut keys = std::collections::HashMap::new();
-    for board in [
-        "3x5",
-        "3x6",
-        "5x5",
-        "1x16",
-        "1x17",
-        "1x128",
-        "4x7",
-        "....|...#|..##",
-        ".......|..#....",
-    ] {
+    for board in ["3x5", "3x6", "5x5", "1x16", "1x17", "1x128", "4x7", "....|...#|..##", ".......|..#...."] {
         for heap in [0, 1, 127] {
             let claim = claim(board, heap);
             let state = tree.state(&claim).expect("the claim is well formed");
@@ -335,13 +257,8 @@ fn equal_keys_are_equal_couples() {
 fn the_nimber_is_kept_as_a_value() {
     let table = Arc::new(MapTable::default());
     let mut engine = CramEngine::new(NAMESPACE, table.clone());
-    assert_eq!(
-        decide(&mut engine, &claim("3x6", 4), u64::MAX).0,
-        Verdict::Decided(false)
-    );
+    assert_eq!(decide(&mut engine, &claim("3x6", 4), u64::MAX).0, Verdict::Decided(false));
     let cells = (1u64 << 18) - 1;
-    let entry = table
-        .probe(&Key::new([cells, 0], 5 << 8 | 255, NAMESPACE))
-        .expect("the value was stored");
+    let entry = table.probe(&Key::new([cells, 0], 5 << 8 | 255, NAMESPACE)).expect("the value was stored");
     assert_eq!(entry.known, Known::Value(4));
 }

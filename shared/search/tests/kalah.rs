@@ -44,9 +44,7 @@ fn engine(problem: &Problem) -> KalahEngine {
 }
 
 fn answer(problem: &Problem) -> Answer {
-    support::answer(&KalahPlan::new(problem), &mut engine(problem))
-        .expect("no budget, no malformed claims")
-        .0
+    support::answer(&KalahPlan::new(problem), &mut engine(problem)).expect("no budget, no malformed claims").0
 }
 
 fn openings_of(answer: Answer) -> (Option<i16>, Vec<OpeningAnswer>) {
@@ -66,11 +64,7 @@ fn replayed(problem: &Problem, opening: &OpeningAnswer) -> Option<i16> {
     bins.extend(&opening.continuation);
     let end = replay(&table, position, &bins).expect("a continuation is playable");
     let difference = end.final_difference()?;
-    Some(if position.mover() == grundy_games::kalah::Player::South {
-        difference
-    } else {
-        -difference
-    })
+    Some(if position.mover() == grundy_games::kalah::Player::South { difference } else { -difference })
 }
 
 fn published_games(seeds: std::ops::RangeInclusive<u32>) {
@@ -83,11 +77,7 @@ fn published_games(seeds: std::ops::RangeInclusive<u32>) {
         }
         let problem = problem(row[1], row[0], "values");
         let (value, openings) = openings_of(answer(&problem));
-        assert_eq!(
-            value,
-            Some(row[2].parse().expect("the file gives a number")),
-            "{row:?}"
-        );
+        assert_eq!(value, Some(row[2].parse().expect("the file gives a number")), "{row:?}");
         for opening in &openings {
             assert_eq!(replayed(&problem, opening), opening.value, "{row:?} {opening:?}");
         }
@@ -117,12 +107,9 @@ fn the_game_graphs_have_the_published_sizes() {
         let table = MoveTable::new(start.houses(), Rules::EmptyCapture);
         let half = start.board().seeds() / 2;
         let won = |position: &Position| {
-            [
-                position.store_of(position.mover()),
-                position.store_of(position.mover().other()),
-            ]
-            .iter()
-            .any(|&store| i16::from(store) > half)
+            [position.store_of(position.mover()), position.store_of(position.mover().other())]
+                .iter()
+                .any(|&store| i16::from(store) > half)
         };
         let (mut seen, mut open) = (HashSet::from([start]), vec![start]);
         while let Some(position) = open.pop() {
@@ -142,10 +129,8 @@ fn the_game_graphs_have_the_published_sizes() {
 fn published_continuations_are_playable() {
     for row in rows(include_str!("data/kalah-openings.tsv")) {
         let problem = problem(row[1], row[0], &format!("values {}", row[2]));
-        let continuation: Vec<u8> = row[4]
-            .split(' ')
-            .map(|bin| bin.parse().expect("the file gives bins"))
-            .collect();
+        let continuation: Vec<u8> =
+            row[4].split(' ').map(|bin| bin.parse().expect("the file gives bins")).collect();
         let mut bins = problem.openings()[0].bins(problem.position());
         bins.extend(&continuation);
         let table = MoveTable::new(problem.position().houses(), problem.rules());
@@ -170,26 +155,9 @@ fn small(seeds_max: u32) -> impl Strategy<Value = Small> {
         .prop_map(|(houses, seeds, north, empty_capture)| {
             let side = |seeds: &[u32]| seeds.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
             let mover = if north { "N" } else { "S" };
-            let text = format!(
-                "{}/{} {mover}",
-                side(&seeds[..=houses]),
-                side(&seeds[houses + 1..])
-            );
-            let rules = if empty_capture {
-                Rules::EmptyCapture
-            } else {
-                Rules::Standard
-            };
-            Small {
-                text,
-                rules,
-                bins: Bins {
-                    seeds,
-                    houses,
-                    north,
-                    empty_capture,
-                },
-            }
+            let text = format!("{}/{} {mover}", side(&seeds[..=houses]), side(&seeds[houses + 1..]));
+            let rules = if empty_capture { Rules::EmptyCapture } else { Rules::Standard };
+            Small { text, rules, bins: Bins { seeds, houses, north, empty_capture } }
         })
 }
 
@@ -284,12 +252,7 @@ fn decide_in_steps(problem: &Problem, claim: &Claim, step: u64) -> (Vec<Fact>, u
     let claims = KalahClaims::new(problem.position().houses(), problem.rules());
     let mut engine = engine(problem);
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let limits = Limits {
-        nodes: step,
-        report_work_min: 1,
-        stop: &stop,
-        progress: &progress,
-    };
+    let limits = Limits { nodes: step, report_work_min: 1, stop: &stop, progress: &progress };
     let (mut facts, mut steps, mut total) = (Vec::new(), 0, 0);
     loop {
         let outcome = engine.decide(claim, &limits).expect("well formed");
@@ -297,19 +260,11 @@ fn decide_in_steps(problem: &Problem, claim: &Claim, step: u64) -> (Vec<Fact>, u
         total += outcome.nodes;
         assert!(outcome.nodes <= step && outcome.facts.iter().all(|fact| fact.claim != *claim));
         assert_eq!(progress.load(Ordering::Relaxed), total);
-        assert!(
-            total < 10_000_000,
-            "no progress by steps of {step}: {}",
-            claims.describe(claim)
-        );
+        assert!(total < 10_000_000, "no progress by steps of {step}: {}", claims.describe(claim));
         facts.extend(outcome.facts);
         match outcome.verdict {
             Verdict::Decided(truth) => {
-                facts.push(Fact {
-                    claim: claim.clone(),
-                    truth,
-                    work: total,
-                });
+                facts.push(Fact { claim: claim.clone(), truth, work: total });
                 return (facts, steps);
             }
             Verdict::Open { numbers, children } => {
@@ -317,11 +272,7 @@ fn decide_in_steps(problem: &Problem, claim: &Claim, step: u64) -> (Vec<Fact>, u
                 let Ok(Expansion::Open(edges)) = claims.expand(claim) else {
                     panic!("an open claim that the rules decide: {}", claims.describe(claim))
                 };
-                assert!(
-                    children
-                        .iter()
-                        .all(|(child, _)| edges.iter().any(|edge| edge.claim == *child))
-                );
+                assert!(children.iter().all(|(child, _)| edges.iter().any(|edge| edge.claim == *child)));
             }
         }
     }
@@ -336,11 +287,7 @@ fn small_budgets_add_up() {
             let claim = claims.claim(problem.position().board(), margin);
             let (facts, steps) = decide_in_steps(&problem, &claim, 25);
             assert!(steps > 1, "{board} was too easy to test anything");
-            assert_eq!(
-                facts.last().map(|fact| fact.truth),
-                Some(truth),
-                "{board} at least {margin}"
-            );
+            assert_eq!(facts.last().map(|fact| fact.truth), Some(truth), "{board} at least {margin}");
         }
     }
 }
@@ -352,9 +299,9 @@ fn full_truth(claims: &KalahClaims, claim: &Claim, memo: &mut HashMap<Claim, boo
     }
     let truth = match claims.expand(claim).expect("children are well formed") {
         Expansion::Decided(truth) => truth,
-        Expansion::Open(edges) => edges
-            .iter()
-            .any(|edge| edge.polarity.supports(full_truth(claims, &edge.claim, memo))),
+        Expansion::Open(edges) => {
+            edges.iter().any(|edge| edge.polarity.supports(full_truth(claims, &edge.claim, memo)))
+        }
     };
     memo.insert(claim.clone(), truth);
     truth
@@ -365,9 +312,7 @@ fn a_table_that_forgets_changes_nothing() {
     let problem = problem("standard", "3,4", "values");
     let forgetful: Arc<dyn Table> = Arc::new(NoTable);
     let mut engine = KalahEngine::new(&problem, Namespace(0), forgetful);
-    let forgotten = support::answer(&KalahPlan::new(&problem), &mut engine)
-        .expect("no budget")
-        .0;
+    let forgotten = support::answer(&KalahPlan::new(&problem), &mut engine).expect("no budget").0;
     assert_eq!(forgotten, answer(&problem));
 }
 
@@ -377,12 +322,7 @@ fn learned_facts_spare_the_search() {
     let claims = KalahClaims::new(6, Rules::Standard);
     let claim = claims.claim(problem.position().board(), 6);
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let limits = Limits {
-        nodes: u64::MAX,
-        report_work_min: 1,
-        stop: &stop,
-        progress: &progress,
-    };
+    let limits = Limits { nodes: u64::MAX, report_work_min: 1, stop: &stop, progress: &progress };
     let first = engine(&problem).decide(&claim, &limits).expect("well formed");
     assert_eq!(first.verdict, Verdict::Decided(true));
     assert!(!first.facts.is_empty());
@@ -392,12 +332,7 @@ fn learned_facts_spare_the_search() {
     }
     let second = taught.decide(&claim, &limits).expect("well formed");
     assert_eq!(second.verdict, first.verdict);
-    assert!(
-        2 * second.nodes < first.nodes,
-        "{} nodes, {} without the facts",
-        second.nodes,
-        first.nodes
-    );
+    assert!(2 * second.nodes < first.nodes, "{} nodes, {} without the facts", second.nodes, first.nodes);
 }
 
 #[test]
@@ -405,12 +340,7 @@ fn a_stopped_search_says_so() {
     let problem = problem("standard", "6,4", "gain");
     let claim = KalahClaims::new(6, Rules::Standard).claim(problem.position().board(), 8);
     let (stop, progress) = (AtomicBool::new(true), AtomicU64::new(0));
-    let limits = Limits {
-        nodes: u64::MAX,
-        report_work_min: 1,
-        stop: &stop,
-        progress: &progress,
-    };
+    let limits = Limits { nodes: u64::MAX, report_work_min: 1, stop: &stop, progress: &progress };
     let outcome = engine(&problem).decide(&claim, &limits).expect("well formed");
     assert!(matches!(outcome.verdict, Verdict::Open { .. }));
 }
@@ -422,47 +352,25 @@ fn partial_answers_narrow() {
     let (_, exact) = openings_of(answer(&problem));
     let (plan, mut engine, mut facts) = (KalahPlan::new(&problem), engine(&problem), Facts::default());
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let limits = Limits {
-        nodes: u64::MAX,
-        report_work_min: u64::MAX,
-        stop: &stop,
-        progress: &progress,
-    };
+    let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
     loop {
-        let known = Known {
-            rules: plan.rules(),
-            facts: &facts,
-        };
+        let known = Known { rules: plan.rules(), facts: &facts };
         let (_, partial) = openings_of(plan.partial(&known));
         for (partial, exact) in partial.iter().zip(&exact) {
             let value = exact.value.expect("the answer is complete");
             assert!(partial.value.is_none_or(|v| v == value), "{partial:?} {exact:?}");
-            assert!(
-                partial.at_least.is_none_or(|v| v <= value),
-                "{partial:?} {exact:?}"
-            );
-            assert!(
-                partial.at_most.is_none_or(|v| v >= value),
-                "{partial:?} {exact:?}"
-            );
+            assert!(partial.at_least.is_none_or(|v| v <= value), "{partial:?} {exact:?}");
+            assert!(partial.at_most.is_none_or(|v| v >= value), "{partial:?} {exact:?}");
         }
         let wanted = match plan.next(&known) {
             Progress::Ask(wanted) => wanted,
             Progress::Answered(answer) => return assert_eq!(openings_of(answer).1, exact),
         };
-        assert!(
-            wanted
-                .iter()
-                .all(|claim| facts.truth(plan.rules(), claim).is_none())
-        );
+        assert!(wanted.iter().all(|claim| facts.truth(plan.rules(), claim).is_none()));
         // The least urgent one: the answer may not depend on the order.
         let claim = wanted.last().expect("a plan asks for something");
         let outcome = engine.decide(claim, &limits).expect("well formed");
-        let Verdict::Decided(truth) = outcome.verdict else {
-            panic!("no budget")
-        };
-        facts
-            .insert(plan.rules(), claim, truth)
-            .expect("no contradiction");
+        let Verdict::Decided(truth) = outcome.verdict else { panic!("no budget") };
+        facts.insert(plan.rules(), claim, truth).expect("no contradiction");
     }
 }

@@ -29,26 +29,14 @@ fn answer(position: Position, question: Question) -> Result<Answer, Failure> {
 
 /// Whether the mover wins, by a fresh engine.
 fn wins(position: Position) -> Result<bool, Failure> {
-    Ok(answer(position, Question::Outcome)?
-        == Answer::Outcome {
-            outcome: Some(Outcome::Win),
-        })
+    Ok(answer(position, Question::Outcome)? == Answer::Outcome { outcome: Some(Outcome::Win) })
 }
 
 fn decide(engine: &mut KonaneEngine, claim: &Claim, nodes: u64) -> Result<(Verdict, u64), Failure> {
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let limits = Limits {
-        nodes,
-        report_work_min: u64::MAX,
-        stop: &stop,
-        progress: &progress,
-    };
+    let limits = Limits { nodes, report_work_min: u64::MAX, stop: &stop, progress: &progress };
     let outcome = engine.decide(claim, &limits)?;
-    assert_eq!(
-        outcome.nodes,
-        progress.load(Ordering::Relaxed),
-        "progress counts every node"
-    );
+    assert_eq!(outcome.nodes, progress.load(Ordering::Relaxed), "progress counts every node");
     Ok((outcome.verdict, outcome.nodes))
 }
 
@@ -65,10 +53,7 @@ fn oracle_says(oracle: &mut Oracle, position: &Position) -> bool {
 
 #[test]
 fn published_winners() -> Result<(), Failure> {
-    let rows = include_str!("data/konane.tsv")
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .skip(1);
+    let rows = include_str!("data/konane.tsv").lines().filter(|line| !line.starts_with('#')).skip(1);
     let mut seen = 0;
     for row in rows {
         let [board, start, winner] = row.split('\t').collect::<Vec<_>>()[..] else {
@@ -76,16 +61,8 @@ fn published_winners() -> Result<(), Failure> {
         };
         let (rows, columns) = size_from_text(board)?;
         let position = Position::start(rows, columns, start.parse()?, Side::Black)?;
-        let winner = if winner == "black" {
-            Winner::Black
-        } else {
-            Winner::White
-        };
-        assert_eq!(
-            answer(position, Question::Winner)?,
-            Answer::Winner { winner: Some(winner) },
-            "{row}"
-        );
+        let winner = if winner == "black" { Winner::Black } else { Winner::White };
+        assert_eq!(answer(position, Question::Winner)?, Answer::Winner { winner: Some(winner) }, "{row}");
         seen += 1;
     }
     assert_eq!(seen, 6);
@@ -95,12 +72,8 @@ fn published_winners() -> Result<(), Failure> {
 /// Every pair of neighbouring cells.
 fn starts(rows: usize, columns: usize) -> Vec<(Cell, Cell)> {
     let cells = || (0..rows).flat_map(|y| (0..columns).map(move |x| Cell { x, y }));
-    let right = cells()
-        .filter(|c| c.x + 1 < columns)
-        .map(|c| (c, Cell { x: c.x + 1, ..c }));
-    let down = cells()
-        .filter(|c| c.y + 1 < rows)
-        .map(|c| (c, Cell { y: c.y + 1, ..c }));
+    let right = cells().filter(|c| c.x + 1 < columns).map(|c| (c, Cell { x: c.x + 1, ..c }));
+    let down = cells().filter(|c| c.y + 1 < rows).map(|c| (c, Cell { y: c.y + 1, ..c }));
     right.chain(down).collect()
 }
 
@@ -115,33 +88,21 @@ fn every_position_reachable_on_4x4() -> Result<(), Failure> {
             while let Some((picture, mover)) = open.pop() {
                 if seen.insert((picture.clone(), mover)) {
                     open.extend(
-                        oracle::moves(&picture, mover)
-                            .into_iter()
-                            .map(|next| (next, oracle::enemy(mover))),
+                        oracle::moves(&picture, mover).into_iter().map(|next| (next, oracle::enemy(mover))),
                     );
                 }
             }
         }
     }
     assert!(seen.len() > 10_000, "only {} positions", seen.len());
-    let problem = Problem {
-        position: Position::start(4, 4, Start::Corner, Side::Black)?,
-        question: Question::Winner,
-    };
+    let problem =
+        Problem { position: Position::start(4, 4, Start::Corner, Side::Black)?, question: Question::Winner };
     let mut engine = KonaneEngine::new(&problem, Namespace(7), Arc::new(MapTable::default()));
     let claims = problem.claims();
     for (picture, mover) in seen {
         let position: Position = format!("{picture} {mover}").parse()?;
-        let (verdict, _) = decide(
-            &mut engine,
-            &claims.claim(position.stones(), position.mover()),
-            u64::MAX,
-        )?;
-        assert_eq!(
-            verdict,
-            Verdict::Decided(oracle.wins(&picture, mover)),
-            "{position}"
-        );
+        let (verdict, _) = decide(&mut engine, &claims.claim(position.stones(), position.mover()), u64::MAX)?;
+        assert_eq!(verdict, Verdict::Decided(oracle.wins(&picture, mover)), "{position}");
     }
     Ok(())
 }
@@ -184,15 +145,11 @@ fn mirrored_and_colour_swapped_starts_agree() -> Result<(), Failure> {
 
 #[test]
 fn a_search_in_small_steps_comes_to_the_same_end() -> Result<(), Failure> {
-    let problem = Problem {
-        position: Position::start(5, 5, Start::Corner, Side::Black)?,
-        question: Question::Winner,
-    };
+    let problem =
+        Problem { position: Position::start(5, 5, Start::Corner, Side::Black)?, question: Question::Winner };
     let claims = problem.claims();
     let root = claims.claim(problem.position.stones(), problem.position.mover());
-    let Expansion::Open(edges) = claims.expand(&root)? else {
-        panic!("the start is not over")
-    };
+    let Expansion::Open(edges) = claims.expand(&root)? else { panic!("the start is not over") };
     let children: BTreeSet<Claim> = edges.into_iter().map(|edge| edge.claim).collect();
     let mut engine = KonaneEngine::new(&problem, Namespace(7), Arc::new(MapTable::default()));
     let mut steps = 0;
@@ -217,19 +174,11 @@ fn a_search_in_small_steps_comes_to_the_same_end() -> Result<(), Failure> {
 
 #[test]
 fn a_learned_fact_needs_no_search() -> Result<(), Failure> {
-    let problem = Problem {
-        position: Position::start(6, 6, Start::Center, Side::Black)?,
-        question: Question::Winner,
-    };
-    let root = problem
-        .claims()
-        .claim(problem.position.stones(), problem.position.mover());
+    let problem =
+        Problem { position: Position::start(6, 6, Start::Center, Side::Black)?, question: Question::Winner };
+    let root = problem.claims().claim(problem.position.stones(), problem.position.mover());
     let mut engine = KonaneEngine::new(&problem, Namespace(7), Arc::new(MapTable::default()));
-    engine.learn(&Fact {
-        claim: root.clone(),
-        truth: false,
-        work: 1,
-    })?;
+    engine.learn(&Fact { claim: root.clone(), truth: false, work: 1 })?;
     assert_eq!(decide(&mut engine, &root, 0)?, (Verdict::Decided(false), 0));
     Ok(())
 }
@@ -243,20 +192,14 @@ fn picture(width: usize, height: usize, stones: u32) -> impl Strategy<Value = St
             other => other,
         };
         let letters: Vec<char> = cells.into_iter().enumerate().map(letter).collect();
-        letters
-            .chunks(width)
-            .map(|row| row.iter().collect::<String>())
-            .collect::<Vec<_>>()
-            .join("|")
+        letters.chunks(width).map(|row| row.iter().collect::<String>()).collect::<Vec<_>>().join("|")
     })
 }
 
 fn position() -> impl Strategy<Value = Position> {
     (1usize..=5, 1usize..=5, 1u32..=4)
         .prop_flat_map(|(width, height, stones)| picture(width, height, stones))
-        .prop_filter("at most 20 stones", |picture| {
-            picture.matches(['x', 'o']).count() <= 20
-        })
+        .prop_filter("at most 20 stones", |picture| picture.matches(['x', 'o']).count() <= 20)
         .prop_flat_map(|picture| {
             prop_oneof![Just(" x"), Just(" o")].prop_map(move |mover| format!("{picture}{mover}"))
         })

@@ -16,12 +16,8 @@ const ENGLISH: u128 = 40_861_647_040_079_968;
 /// Runs something without limits; gives its result and the boards it reports.
 fn free<R>(work: impl FnOnce(&Limits<'_>) -> R) -> (R, u64) {
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let result = work(&Limits {
-        nodes: u64::MAX,
-        report_work_min: u64::MAX,
-        stop: &stop,
-        progress: &progress,
-    });
+    let result =
+        work(&Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress });
     (result, progress.into_inner())
 }
 
@@ -35,19 +31,13 @@ fn english() -> Problem {
 
 /// The columns of a data file's rows: no comments, no header.
 fn rows(table: &str) -> impl Iterator<Item = Vec<&str>> {
-    table
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .skip(1)
-        .map(|line| line.split('\t').collect())
+    table.lines().filter(|line| !line.starts_with('#')).skip(1).map(|line| line.split('\t').collect())
 }
 
 /// The number after `expand` and `merge` of whole levels, one after the other.
 fn count_whole(counter: &Counter) -> u128 {
     let expand = |level: &[Entry]| {
-        let runs = free(|limits| counter.expand(level, 1, limits))
-            .0
-            .expect("small counts do not overflow");
+        let runs = free(|limits| counter.expand(level, 1, limits)).0.expect("small counts do not overflow");
         merge(runs).expect("small counts do not overflow")
     };
     let mut levels = vec![counter.first()];
@@ -66,14 +56,8 @@ fn count_whole(counter: &Counter) -> u128 {
 fn english_by_halves() {
     let problem = english();
     let counter = Counter::new(&problem);
-    assert_eq!(
-        (counter.method(), counter.near_level(), counter.levels()),
-        (Method::Half, Some(15), 16)
-    );
-    assert_eq!(
-        free(|limits| count(&problem, 2, limits)),
-        (Ok(ENGLISH), 6_256_332)
-    );
+    assert_eq!((counter.method(), counter.near_level(), counter.levels()), (Method::Half, Some(15), 16));
+    assert_eq!(free(|limits| count(&problem, 2, limits)), (Ok(ENGLISH), 6_256_332));
 }
 
 #[test]
@@ -81,23 +65,16 @@ fn english_level_by_level() {
     let counter = Counter::full(&english());
     let mut level = counter.first();
     for (number, row) in rows(include_str!("data/peg-english.tsv")).enumerate() {
-        let [jumps, boards, orbits] = row[..] else {
-            panic!("a row of three columns, not {row:?}")
-        };
+        let [jumps, boards, orbits] = row[..] else { panic!("a row of three columns, not {row:?}") };
         let number_of = |text: &str| text.parse::<u64>().expect("the file has numbers");
         assert_eq!(number_of(jumps), number as u64);
-        let expected = LevelSize {
-            orbits: number_of(orbits),
-            boards: number_of(boards),
-        };
+        let expected = LevelSize { orbits: number_of(orbits), boards: number_of(boards) };
         assert_eq!(counter.level_size(&level), expected, "after {number} jumps");
         if number == 31 {
             assert_eq!(counter.total(&level), Ok(ENGLISH));
             return;
         }
-        let runs = free(|limits| counter.expand(&level, 1, limits))
-            .0
-            .expect("the counts fit");
+        let runs = free(|limits| counter.expand(&level, 1, limits)).0.expect("the counts fit");
         level = merge(runs).expect("the counts fit");
     }
     panic!("the file ends before level 31");
@@ -142,10 +119,7 @@ fn half_agrees_with_full_on_all_small_shapes() {
             solvable += u32::from(solutions > 0);
         }
     }
-    assert!(
-        problems > 1000 && solvable > 30,
-        "{solvable} of {problems} problems have solutions"
-    );
+    assert!(problems > 1000 && solvable > 30, "{solvable} of {problems} problems have solutions");
 }
 
 /// A random position on at most five rows and columns, with a random finish.
@@ -162,11 +136,8 @@ fn small_problem() -> impl Strategy<Value = Problem> {
         .prop_map(|(rows, finish)| {
             let position = rows.join("|");
             let (geometry, _) = Geometry::parse(&position).expect("a picture with a peg");
-            let names: Vec<_> = geometry
-                .holes()
-                .map(|hole| geometry.name(hole))
-                .chain(["any".to_owned()])
-                .collect();
+            let names: Vec<_> =
+                geometry.holes().map(|hole| geometry.name(hole)).chain(["any".to_owned()]).collect();
             problem(&position, &format!("finish {}", finish.get(&names)))
         })
 }
@@ -332,10 +303,7 @@ struct TestOrder(u64);
 
 impl TestOrder {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % bound
     }
 
@@ -370,12 +338,7 @@ fn parts_never_change() {
         let (_, board) = Geometry::parse(row[0]).expect("the file has pictures");
         let [parts, part] =
             [row[1], row[2]].map(|number| number.parse::<u32>().expect("the file has numbers"));
-        assert_eq!(
-            counter.partition(board, parts),
-            part,
-            "{} in {parts} parts",
-            row[0]
-        );
+        assert_eq!(counter.partition(board, parts), part, "{} in {parts} parts", row[0]);
     }
 }
 
@@ -383,21 +346,12 @@ fn parts_never_change() {
 fn parts_are_balanced() {
     let counter = Counter::new(&english());
     let level = (0..10).fold(counter.first(), |level, _| {
-        free(|limits| counter.expand(&level, 1, limits))
-            .0
-            .expect("the counts fit")
-            .remove(0)
+        free(|limits| counter.expand(&level, 1, limits)).0.expect("the counts fit").remove(0)
     });
-    let runs = free(|limits| counter.expand(&level, 7, limits))
-        .0
-        .expect("the counts fit");
+    let runs = free(|limits| counter.expand(&level, 7, limits)).0.expect("the counts fit");
     let mean = runs.iter().map(Vec::len).sum::<usize>() / 7;
     for run in &runs {
-        assert!(
-            run.len().abs_diff(mean) < mean / 20,
-            "a part of {} boards, on average {mean}",
-            run.len()
-        );
+        assert!(run.len().abs_diff(mean) < mean / 20, "a part of {} boards, on average {mean}", run.len());
     }
 }
 
@@ -405,28 +359,16 @@ fn parts_are_balanced() {
 fn bad_runs() {
     let counter = Counter::new(&problem("oo.o", "finish any"));
     for row in rows(include_str!("data/peg-runs.tsv")) {
-        let digits: Vec<u8> = row[0]
-            .chars()
-            .map(|c| c.to_digit(16).expect("the file has hex") as u8)
-            .collect();
+        let digits: Vec<u8> =
+            row[0].chars().map(|c| c.to_digit(16).expect("the file has hex") as u8).collect();
         let bytes: Vec<u8> = digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect();
         let error = counter.decode_run(&bytes).expect_err(row[0]);
         assert_eq!(error.to_string(), row[1], "{}", row[0]);
     }
     // A run of the mirror image of the canonical board.
     let symmetric = Counter::new(&problem("o.o", "finish any"));
-    let mirrored = symmetric.decode_run(&encode_run(&[Entry {
-        board: 0b110,
-        ways: 1,
-    }]));
-    assert_eq!(
-        mirrored,
-        Err(RunError::NotCanonical {
-            entry: 0,
-            board: 0b110,
-            canonical: 0b011
-        })
-    );
+    let mirrored = symmetric.decode_run(&encode_run(&[Entry { board: 0b110, ways: 1 }]));
+    assert_eq!(mirrored, Err(RunError::NotCanonical { entry: 0, board: 0b110, canonical: 0b011 }));
 }
 
 #[test]
@@ -444,14 +386,8 @@ fn counts_beyond_128_bits_are_errors() {
     assert_eq!(merge(runs(most, 1)), Err(CountError::BoardOverflow { board: 1 }));
     assert_eq!(merge(runs(most - 1, 1)), Ok(vec![entry(1, most), entry(2, 1)]));
 
-    assert_eq!(
-        counter.total(&[entry(1, most), entry(2, 1)]),
-        Err(CountError::TotalOverflow)
-    );
-    assert_eq!(
-        counter.total(&[entry(1, most - 1), entry(2, 1), entry(3, 9)]),
-        Ok(most)
-    );
+    assert_eq!(counter.total(&[entry(1, most), entry(2, 1)]), Err(CountError::TotalOverflow));
+    assert_eq!(counter.total(&[entry(1, most - 1), entry(2, 1), entry(3, 9)]), Ok(most));
 
     let half = Counter::new(&problem("oo.", "finish c1"));
     let join = |near, far| half.join(&[entry(0b011, near)], &[entry(0b100, far)]);
@@ -462,29 +398,10 @@ fn counts_beyond_128_bits_are_errors() {
 #[test]
 fn uneven_counts_are_refused() {
     let half = Counter::new(&problem("oo.oo", "finish c1"));
-    let (near, far) = (
-        Entry {
-            board: 0b00110,
-            ways: 2,
-        },
-        Entry {
-            board: 0b10011,
-            ways: 3,
-        },
-    );
-    let far = Entry {
-        board: half.canonical(far.board),
-        ..far
-    };
-    let near = Entry {
-        board: half.canonical(0b11111 ^ far.board),
-        ..near
-    };
-    let expected = CountError::Uneven {
-        board: far.board,
-        ways: 3,
-        orbit: 2,
-    };
+    let (near, far) = (Entry { board: 0b00110, ways: 2 }, Entry { board: 0b10011, ways: 3 });
+    let far = Entry { board: half.canonical(far.board), ..far };
+    let near = Entry { board: half.canonical(0b11111 ^ far.board), ..near };
+    let expected = CountError::Uneven { board: far.board, ways: 3, orbit: 2 };
     assert_eq!(half.join(&[near], &[far]), Err(expected));
     assert_eq!(half.join(&[near], &[Entry { ways: 4, ..far }]), Ok(4));
 }
@@ -492,12 +409,7 @@ fn uneven_counts_are_refused() {
 #[test]
 fn a_count_can_be_stopped() {
     let (stop, progress) = (AtomicBool::new(true), AtomicU64::new(0));
-    let limits = Limits {
-        nodes: u64::MAX,
-        report_work_min: u64::MAX,
-        stop: &stop,
-        progress: &progress,
-    };
+    let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
     assert_eq!(count(&english(), 1, &limits), Err(CountError::Stopped));
     assert_eq!(progress.into_inner(), 0);
 }

@@ -12,10 +12,7 @@ pub struct StorageMemory {
 impl Default for StorageMemory {
     /// 64 MiB each: enough for a coordinator of any size, whose records are read once, at start.
     fn default() -> Self {
-        Self {
-            cache: 64 << 20,
-            write_buffers: 64 << 20,
-        }
+        Self { cache: 64 << 20, write_buffers: 64 << 20 }
     }
 }
 
@@ -34,8 +31,5 @@ pub struct WorkerMemory {
 pub fn split_memory(total: usize) -> WorkerMemory {
     let cache = (total / 8).min(512 << 20);
     let write_buffers = (total / 16).min(256 << 20);
-    WorkerMemory {
-        ram_table: total - cache - write_buffers,
-        storage: StorageMemory { cache, write_buffers },
-    }
+    WorkerMemory { ram_table: total - cache - write_buffers, storage: StorageMemory { cache, write_buffers } }
 }

@@ -173,24 +173,17 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`CodecError::Truncated`] without room for layout and checksum, [`CodecError::Checksum`], [`CodecError::Format`].
     pub fn open(kind: RecordKind, format: u8, key: &[u8], record: &'a [u8]) -> Result<Self, CodecError> {
-        let Some((bytes, crc)) = record
-            .split_last_chunk::<CHECKSUM_BYTES>()
-            .filter(|(bytes, _)| !bytes.is_empty())
+        let Some((bytes, crc)) =
+            record.split_last_chunk::<CHECKSUM_BYTES>().filter(|(bytes, _)| !bytes.is_empty())
         else {
-            return Err(CodecError::Truncated {
-                offset: record.len(),
-                expected: "the checksum",
-            });
+            return Err(CodecError::Truncated { offset: record.len(), expected: "the checksum" });
         };
         let (stored, computed) = (u32::from_le_bytes(*crc), checksum(kind, key, bytes));
         if stored != computed {
             return Err(CodecError::Checksum { computed, stored });
         }
         if bytes[0] != format {
-            return Err(CodecError::Format {
-                found: bytes[0],
-                expected: format,
-            });
+            return Err(CodecError::Format { found: bytes[0], expected: format });
         }
         Ok(Self { bytes, offset: 1 })
     }
@@ -202,10 +195,7 @@ impl<'a> Reader<'a> {
 
     fn array<const N: usize>(&mut self, expected: &'static str) -> Result<[u8; N], CodecError> {
         let found = self.bytes[self.offset..].first_chunk::<N>();
-        let array = *found.ok_or(CodecError::Truncated {
-            offset: self.offset,
-            expected,
-        })?;
+        let array = *found.ok_or(CodecError::Truncated { offset: self.offset, expected })?;
         self.offset += N;
         Ok(array)
     }
@@ -230,13 +220,8 @@ impl<'a> Reader<'a> {
     /// Takes this many bytes.
     pub fn slice(&mut self, length: u64, expected: &'static str) -> Result<&'a [u8], CodecError> {
         let rest = &self.bytes[self.offset..];
-        let length = usize::try_from(length)
-            .ok()
-            .filter(|&length| length <= rest.len());
-        let length = length.ok_or(CodecError::Truncated {
-            offset: self.offset,
-            expected,
-        })?;
+        let length = usize::try_from(length).ok().filter(|&length| length <= rest.len());
+        let length = length.ok_or(CodecError::Truncated { offset: self.offset, expected })?;
         self.offset += length;
         Ok(&rest[..length])
     }
@@ -257,11 +242,7 @@ impl<'a> Reader<'a> {
 
     /// The error for a field of `width` bytes that was just taken.
     pub fn invalid(&self, width: usize, expected: &'static str, found: u64) -> CodecError {
-        CodecError::Invalid {
-            offset: self.offset - width,
-            expected,
-            found,
-        }
+        CodecError::Invalid { offset: self.offset - width, expected, found }
     }
 
     /// Ends the record.
@@ -271,10 +252,7 @@ impl<'a> Reader<'a> {
     pub fn finish(self) -> Result<(), CodecError> {
         match self.bytes.len() - self.offset {
             0 => Ok(()),
-            extra => Err(CodecError::Trailing {
-                offset: self.offset,
-                extra,
-            }),
+            extra => Err(CodecError::Trailing { offset: self.offset, extra }),
         }
     }
 }

@@ -105,11 +105,7 @@ impl Store {
         });
         let db = DB::open_cf_descriptors(&database_options(memory), directory.join(DATABASE), families)
             .map_err(|error| failure(directory, &error))?;
-        Ok(Arc::new(Self {
-            db,
-            directory: directory.to_path_buf(),
-            _lock: lock,
-        }))
+        Ok(Arc::new(Self { db, directory: directory.to_path_buf(), _lock: lock }))
     }
 
     /// The data directory.
@@ -119,11 +115,9 @@ impl Store {
 
     fn family(&self, family: Family) -> Result<&ColumnFamily, StorageError> {
         // Open creates all families of the kind, so only a mix-up of kinds in this crate comes here.
-        self.db
-            .cf_handle(family.name())
-            .ok_or_else(|| StorageError::Missing {
-                place: format!("column family {} of {}", family.name(), self.directory.display()),
-            })
+        self.db.cf_handle(family.name()).ok_or_else(|| StorageError::Missing {
+            place: format!("column family {} of {}", family.name(), self.directory.display()),
+        })
     }
 
     fn failed(&self, error: &rocksdb::Error) -> StorageError {
@@ -149,16 +143,12 @@ impl Store {
         }
         let mut options = WriteOptions::default();
         options.set_sync(durability == Durability::Synced);
-        self.db
-            .write_opt(batch, &options)
-            .map_err(|error| self.failed(&error))
+        self.db.write_opt(batch, &options).map_err(|error| self.failed(&error))
     }
 
     /// The value of a key.
     pub(crate) fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
-        self.db
-            .get_cf(self.family(family)?, key)
-            .map_err(|error| self.failed(&error))
+        self.db.get_cf(self.family(family)?, key).map_err(|error| self.failed(&error))
     }
 
     /// The values of keys that come in ascending order.
@@ -168,10 +158,7 @@ impl Store {
         keys: impl IntoIterator<Item = &'a [u8; N]>,
     ) -> Result<Vec<Option<DBPinnableSlice<'_>>>, StorageError> {
         let found = self.db.batched_multi_get_cf(self.family(family)?, keys, true);
-        found
-            .into_iter()
-            .map(|value| value.map_err(|error| self.failed(&error)))
-            .collect()
+        found.into_iter().map(|value| value.map_err(|error| self.failed(&error))).collect()
     }
 
     /// Hands over all keys and values of a family in key order, until told to break.
@@ -184,10 +171,7 @@ impl Store {
         // Read once: the cache is for what is read again.
         options.fill_cache(false);
         options.set_readahead_size(2 << 20);
-        for item in self
-            .db
-            .iterator_cf_opt(self.family(family)?, options, IteratorMode::Start)
-        {
+        for item in self.db.iterator_cf_opt(self.family(family)?, options, IteratorMode::Start) {
             let (key, value) = item.map_err(|error| self.failed(&error))?;
             if visit(&key, &value)?.is_break() {
                 break;
@@ -199,18 +183,13 @@ impl Store {
     /// About how many keys a family holds.
     pub(crate) fn estimated_keys(&self, family: Family) -> u64 {
         let property = rocksdb::properties::ESTIMATE_NUM_KEYS;
-        let keys = self
-            .family(family)
-            .ok()
-            .and_then(|cf| self.db.property_int_value_cf(cf, property).ok());
+        let keys = self.family(family).ok().and_then(|cf| self.db.property_int_value_cf(cf, property).ok());
         keys.flatten().unwrap_or(0)
     }
 
     /// Deletes files that hold nothing but a range, without waiting for compaction. For ranges whose deletion is already synced.
     pub(crate) fn delete_files(&self, family: Family, from: &[u8], to: &[u8]) -> Result<(), StorageError> {
-        self.db
-            .delete_file_in_range_cf(self.family(family)?, from, to)
-            .map_err(|error| self.failed(&error))
+        self.db.delete_file_in_range_cf(self.family(family)?, from, to).map_err(|error| self.failed(&error))
     }
 
     /// Makes everything written so far durable.
@@ -231,19 +210,12 @@ fn sort(directory: &Path, kind: ErrorKind, reason: String) -> StorageError {
     let directory = directory.to_path_buf();
     if says(&["No space left on device", "Disk quota exceeded", "NoSpace"]) {
         StorageError::Full { directory, reason }
-    } else if says(&[
-        "Read-only file system",
-        "Permission denied",
-        "Operation not permitted",
-    ]) {
+    } else if says(&["Read-only file system", "Permission denied", "Operation not permitted"]) {
         StorageError::ReadOnly { directory, reason }
     } else if says(&["While lock file", "lock hold by current process"]) {
         StorageError::Locked { directory }
     } else if kind == ErrorKind::Corruption {
-        StorageError::Corrupt {
-            place: directory.join(DATABASE).display().to_string(),
-            reason,
-        }
+        StorageError::Corrupt { place: directory.join(DATABASE).display().to_string(), reason }
     } else {
         StorageError::Io { directory, reason }
     }
@@ -266,22 +238,12 @@ mod tests {
         );
         assert!(matches!(full, StorageError::Full { .. }), "{full:?}");
         let locked = io("IO error: While lock file: /data/db/LOCK: Resource temporarily unavailable");
-        assert_eq!(
-            locked,
-            StorageError::Locked {
-                directory: directory.clone()
-            }
-        );
+        assert_eq!(locked, StorageError::Locked { directory: directory.clone() });
         let read_only =
             io("IO error: While open a file for appending: /data/db/MANIFEST-000004: Read-only file system");
-        assert!(
-            matches!(read_only, StorageError::ReadOnly { .. }),
-            "{read_only:?}"
-        );
-        let corrupt = sorted(
-            ErrorKind::Corruption,
-            "Corruption: block checksum mismatch: stored = 1, computed = 2",
-        );
+        assert!(matches!(read_only, StorageError::ReadOnly { .. }), "{read_only:?}");
+        let corrupt =
+            sorted(ErrorKind::Corruption, "Corruption: block checksum mismatch: stored = 1, computed = 2");
         assert!(matches!(corrupt, StorageError::Corrupt { .. }), "{corrupt:?}");
         let other = io("IO error: While fsync: /data/db/000012.log: Input/output error");
         assert!(matches!(other, StorageError::Io { .. }), "{other:?}");
@@ -291,16 +253,8 @@ mod tests {
     fn errors_of_the_system_are_sorted() {
         let sorted = |errno| io_error(Path::new("/data"), &io::Error::from_raw_os_error(errno));
         // Linux's numbers of ENOSPC, EDQUOT, EROFS, EACCES and EIO.
-        assert!(
-            [28, 122]
-                .iter()
-                .all(|&errno| matches!(sorted(errno), StorageError::Full { .. }))
-        );
-        assert!(
-            [30, 13]
-                .iter()
-                .all(|&errno| matches!(sorted(errno), StorageError::ReadOnly { .. }))
-        );
+        assert!([28, 122].iter().all(|&errno| matches!(sorted(errno), StorageError::Full { .. })));
+        assert!([30, 13].iter().all(|&errno| matches!(sorted(errno), StorageError::ReadOnly { .. })));
         assert!(matches!(sorted(5), StorageError::Io { .. }));
     }
 }

@@ -37,17 +37,11 @@ pub(crate) fn unpack(word: u64) -> Option<Entry> {
     }
     let known = word >> KNOWN_SHIFT;
     let known = if word & IS_VALUE == 0 {
-        Known::Numbers(Numbers {
-            proof: known as u32 & INFINITE,
-            disproof: (known >> 24) as u32,
-        })
+        Known::Numbers(Numbers { proof: known as u32 & INFINITE, disproof: (known >> 24) as u32 })
     } else {
         Known::Value((known as u16).cast_signed())
     };
-    Some(Entry {
-        known,
-        work: work_of(word),
-    })
+    Some(Entry { known, work: work_of(word) })
 }
 
 /// Whether the word is one that `pack` can make.
@@ -84,11 +78,7 @@ pub(crate) fn priority(word: u64) -> i32 {
 
 /// The word one step older; age stops at its maximum, 31 octaves below the entry's worth.
 pub(crate) fn aged(word: u64) -> u64 {
-    if word >> AGE_SHIFT & AGE_MAX == AGE_MAX {
-        word
-    } else {
-        word + (1 << AGE_SHIFT)
-    }
+    if word >> AGE_SHIFT & AGE_MAX == AGE_MAX { word } else { word + (1 << AGE_SHIFT) }
 }
 
 /// [`Entry::is_final`] of a packed word.

@@ -96,9 +96,6 @@ pub enum StorageError {
 impl StorageError {
     /// Corruption found by a codec.
     pub(crate) fn corrupt(place: impl Into<String>, reason: &CodecError) -> Self {
-        Self::Corrupt {
-            place: place.into(),
-            reason: reason.to_string(),
-        }
+        Self::Corrupt { place: place.into(), reason: reason.to_string() }
     }
 }

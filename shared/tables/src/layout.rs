@@ -26,14 +26,9 @@ impl Kind {
     /// Its column families.
     pub(crate) fn families(self) -> &'static [Family] {
         match self {
-            Self::Coordinator => &[
-                Family::Meta,
-                Family::Jobs,
-                Family::Claims,
-                Family::Leases,
-                Family::Parts,
-                Family::Runs,
-            ],
+            Self::Coordinator => {
+                &[Family::Meta, Family::Jobs, Family::Claims, Family::Leases, Family::Parts, Family::Runs]
+            }
             Self::WorkerTable => &[Family::Positions, Family::Namespaces, Family::Spool],
         }
     }

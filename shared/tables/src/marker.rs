@@ -31,9 +31,7 @@ pub(crate) fn claim(directory: &Path, kind: Kind) -> Result<File, StorageError> 
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            return Err(StorageError::Locked {
-                directory: directory.into(),
-            });
+            return Err(StorageError::Locked { directory: directory.into() });
         }
         Err(TryLockError::Error(error)) => return Err(failed(error)),
     }
@@ -42,9 +40,7 @@ pub(crate) fn claim(directory: &Path, kind: Kind) -> Result<File, StorageError> 
         Err(error) if error.kind() == ErrorKind::NotFound => {
             // The marker is written before the database, so a database without one is another program's.
             if directory.join(DATABASE).try_exists().map_err(failed)? {
-                return Err(StorageError::NotOurs {
-                    directory: directory.into(),
-                });
+                return Err(StorageError::NotOurs { directory: directory.into() });
             }
             write(directory, kind).map_err(failed)?;
         }
@@ -67,26 +63,18 @@ fn write(directory: &Path, kind: Kind) -> io::Result<()> {
 }
 
 fn corrupt(directory: &Path, reason: &str) -> StorageError {
-    StorageError::Corrupt {
-        place: directory.join(MARKER).display().to_string(),
-        reason: reason.to_owned(),
-    }
+    StorageError::Corrupt { place: directory.join(MARKER).display().to_string(), reason: reason.to_owned() }
 }
 
 fn check(directory: &Path, expected: Kind, text: &str) -> Result<(), StorageError> {
     let mut lines = text.lines();
     if lines.next() != Some(TITLE) {
-        return Err(corrupt(
-            directory,
-            "its first line should be 'grundy data directory'",
-        ));
+        return Err(corrupt(directory, "its first line should be 'grundy data directory'"));
     }
     let found = lines.next().and_then(|line| line.strip_prefix("kind "));
     let found = found.ok_or_else(|| corrupt(directory, "its second line should be 'kind ...'"))?;
-    let format = lines
-        .next()
-        .and_then(|line| line.strip_prefix("format "))
-        .and_then(|number| number.parse().ok());
+    let format =
+        lines.next().and_then(|line| line.strip_prefix("format ")).and_then(|number| number.parse().ok());
     let format: u32 =
         format.ok_or_else(|| corrupt(directory, "its third line should be 'format' and a number"))?;
     if found != expected.name() {

@@ -14,21 +14,13 @@ pub struct TierOptions {
 impl TierOptions {
     /// Thresholds from one number: open entries must have cost 16 times as much as final ones.
     pub fn with_work_min(final_work_min: u64) -> Self {
-        Self {
-            final_work_min,
-            open_work_min: final_work_min.saturating_mul(16),
-        }
+        Self { final_work_min, open_work_min: final_work_min.saturating_mul(16) }
     }
 
     /// Whether the entry is worth it.
     #[inline]
     pub fn covers(&self, entry: &Entry) -> bool {
-        entry.work
-            >= if entry.is_final() {
-                self.final_work_min
-            } else {
-                self.open_work_min
-            }
+        entry.work >= if entry.is_final() { self.final_work_min } else { self.open_work_min }
     }
 }
 

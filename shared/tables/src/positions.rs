@@ -63,10 +63,7 @@ fn encode_key(key: &Key) -> [u8; KEY_BYTES] {
 fn decode_key(bytes: &[u8]) -> Result<Key, CodecError> {
     let mut fields = Reader::of_key(bytes);
     let tag = fields.big_endian::<4>("tag")? as u32;
-    let words = [
-        fields.big_endian::<8>("first key word")?,
-        fields.big_endian::<8>("second key word")?,
-    ];
+    let words = [fields.big_endian::<8>("first key word")?, fields.big_endian::<8>("second key word")?];
     fields.finish()?;
     Ok(Key { words, tag })
 }
@@ -80,9 +77,7 @@ fn encode_entry(key: &[u8; KEY_BYTES], entry: &Entry) -> Vec<u8> {
 fn decode_entry(key: &[u8], value: &[u8]) -> Result<Entry, CodecError> {
     let mut reader = Reader::open(RecordKind::Position, FORMAT, key, value)?;
     let word = reader.u64("entry")?;
-    let entry = unpack(word)
-        .filter(|_| is_packed(word))
-        .ok_or_else(|| reader.invalid(8, "entry", word))?;
+    let entry = unpack(word).filter(|_| is_packed(word)).ok_or_else(|| reader.invalid(8, "entry", word))?;
     reader.finish()?;
     Ok(entry)
 }
@@ -90,19 +85,14 @@ fn decode_entry(key: &[u8], value: &[u8]) -> Result<Entry, CodecError> {
 fn corrupt(key: &Key, reason: &CodecError) -> StorageError {
     let [first, second] = key.words;
     StorageError::corrupt(
-        format!(
-            "the table entry of key {:08x} {first:016x} {second:016x}",
-            key.tag
-        ),
+        format!("the table entry of key {:08x} {first:016x} {second:016x}", key.tag),
         reason,
     )
 }
 
 fn decode_namespace(name: &[u8], value: &[u8]) -> Result<(String, Namespace), CodecError> {
-    let text = std::str::from_utf8(name).map_err(|_| CodecError::Text {
-        offset: 0,
-        expected: "namespace's name",
-    })?;
+    let text = std::str::from_utf8(name)
+        .map_err(|_| CodecError::Text { offset: 0, expected: "namespace's name" })?;
     let mut reader = Reader::open(RecordKind::Namespace, FORMAT, name, value)?;
     let namespace = Namespace(reader.u16("namespace number")?);
     reader.finish()?;
@@ -118,10 +108,7 @@ impl PositionTable {
             namespaces.insert(name, namespace);
             Ok(ControlFlow::Continue(()))
         })?;
-        Ok(Self {
-            store,
-            namespaces: Mutex::new(namespaces),
-        })
+        Ok(Self { store, namespaces: Mutex::new(namespaces) })
     }
 
     /// The data directory.
@@ -140,16 +127,11 @@ impl PositionTable {
         }
         // None is ever removed, so their count is the next free number.
         let next = u16::try_from(namespaces.len());
-        let namespace = Namespace(next.map_err(|_| StorageError::NamespacesFull {
-            name: name.to_owned(),
-        })?);
+        let namespace = Namespace(next.map_err(|_| StorageError::NamespacesFull { name: name.to_owned() })?);
         let mut writer = Writer::new(FORMAT);
         writer.u16(namespace.0);
         let value = writer.seal(RecordKind::Namespace, name.as_bytes());
-        self.store.write(
-            [Change::Put(Family::Namespaces, name.into(), value)],
-            Durability::Synced,
-        )?;
+        self.store.write([Change::Put(Family::Namespaces, name.into(), value)], Durability::Synced)?;
         namespaces.insert(name.to_owned(), namespace);
         Ok(namespace)
     }
@@ -157,10 +139,7 @@ impl PositionTable {
     /// The name of a namespace.
     pub fn namespace_name(&self, namespace: Namespace) -> Option<String> {
         let namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
-        namespaces
-            .iter()
-            .find(|(_, number)| **number == namespace)
-            .map(|(name, _)| name.clone())
+        namespaces.iter().find(|(_, number)| **number == namespace).map(|(name, _)| name.clone())
     }
 
     /// Reads an entry.
@@ -170,10 +149,7 @@ impl PositionTable {
     pub fn get(&self, key: &Key) -> Result<Option<Entry>, StorageError> {
         let bytes = encode_key(key);
         let value = self.store.get(Family::Positions, &bytes)?;
-        value
-            .map(|value| decode_entry(&bytes, &value))
-            .transpose()
-            .map_err(|reason| corrupt(key, &reason))
+        value.map(|value| decode_entry(&bytes, &value)).transpose().map_err(|reason| corrupt(key, &reason))
     }
 
     /// Merges entries into the table, unsynced: each key keeps its final or costlier entry. Contradictions are
@@ -211,11 +187,7 @@ impl PositionTable {
                     *entry
                 }
             };
-            changes.push(Change::Put(
-                Family::Positions,
-                bytes.to_vec(),
-                encode_entry(bytes, &new),
-            ));
+            changes.push(Change::Put(Family::Positions, bytes.to_vec(), encode_entry(bytes, &new)));
         }
         merged.written = changes.len();
         self.store.write(changes, Durability::Buffered)?;
@@ -227,12 +199,7 @@ impl PositionTable {
             return Ok(merge(old, new));
         }
         let namespace = self.namespace_name(Namespace((key.tag >> 16) as u16));
-        Err(Contradiction {
-            key: *key,
-            namespace,
-            kept: *old,
-            offered: *new,
-        })
+        Err(Contradiction { key: *key, namespace, kept: *old, offered: *new })
     }
 
     /// Hands over all entries in key order until told to break; entries that are not what was written come as errors.

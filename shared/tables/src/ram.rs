@@ -131,12 +131,7 @@ impl RamTable {
         let start = words.as_ptr().align_offset(BUCKET_BYTES);
         // `align_offset` may in theory decline; buckets then straddle lines, which costs speed and nothing else.
         let start = if start < WORDS { start } else { 0 };
-        Ok(Self {
-            words,
-            start,
-            buckets,
-            marked: None,
-        })
+        Ok(Self { words, start, buckets, marked: None })
     }
 
     /// From now on, entries that these options cover leave a mark when they are evicted.
@@ -161,9 +156,7 @@ impl RamTable {
         let (mut seen, mut occupied) = (0usize, 0usize);
         for bucket in sampled {
             seen += SLOTS;
-            occupied += (0..SLOTS)
-                .filter(|slot| unpack(bucket[DATA + slot].load(Relaxed)).is_some())
-                .count();
+            occupied += (0..SLOTS).filter(|slot| unpack(bucket[DATA + slot].load(Relaxed)).is_some()).count();
         }
         (occupied as u128 * self.capacity() as u128 / seen.max(1) as u128) as usize
     }
@@ -229,11 +222,7 @@ impl RamTable {
             }
             let Some(slot) = find(bucket, key) else {
                 // A miss needs no second look: if it is a writer's doing, forgetting is allowed.
-                return if sequence & mark(hash) == 0 {
-                    Lookup::Absent
-                } else {
-                    Lookup::Evicted
-                };
+                return if sequence & mark(hash) == 0 { Lookup::Absent } else { Lookup::Evicted };
             };
             let data = bucket[DATA + slot].load(Relaxed);
             fence(Acquire);
@@ -256,9 +245,7 @@ fn mark(hash: u64) -> u64 {
 fn enter(bucket: &Bucket) -> Option<u64> {
     let sequence = bucket[SEQUENCE].load(Relaxed);
     if sequence & 1 == 1
-        || bucket[SEQUENCE]
-            .compare_exchange(sequence, sequence + 1, Acquire, Relaxed)
-            .is_err()
+        || bucket[SEQUENCE].compare_exchange(sequence, sequence + 1, Acquire, Relaxed).is_err()
     {
         return None;
     }
@@ -295,11 +282,7 @@ fn change(bucket: &Bucket, key: &Key, entry: &Entry, admission: Admission, seque
         [None, _] => (0, Insertion::Stored),
         [_, None] => (1, Insertion::Stored),
         [Some(first), Some(second)] => {
-            let (slot, entry) = if priority(data[0]) < priority(data[1]) {
-                (0, first)
-            } else {
-                (1, second)
-            };
+            let (slot, entry) = if priority(data[0]) < priority(data[1]) { (0, first) } else { (1, second) };
             if admission == Admission::IfWorthMore && priority(data[slot]) >= priority(word) {
                 return Insertion::Refused;
             }
@@ -322,10 +305,7 @@ fn change(bucket: &Bucket, key: &Key, entry: &Entry, admission: Admission, seque
 #[inline]
 fn key_at(bucket: &Bucket, slot: usize) -> Key {
     let words = [0, 1].map(|word| bucket[KEYS + 2 * slot + word].load(Relaxed));
-    Key {
-        words,
-        tag: (bucket[TAGS].load(Relaxed) >> (32 * slot)) as u32,
-    }
+    Key { words, tag: (bucket[TAGS].load(Relaxed) >> (32 * slot)) as u32 }
 }
 
 /// The occupied slot that holds the key.

@@ -30,10 +30,7 @@ impl Spool {
         let mut writer = Writer::with_capacity(FORMAT, bytes.len() + 8);
         writer.bytes(bytes);
         let value = writer.seal(RecordKind::Spooled, &key);
-        self.store.write(
-            [Change::Put(Family::Spool, key.to_vec(), value)],
-            Durability::Synced,
-        )
+        self.store.write([Change::Put(Family::Spool, key.to_vec(), value)], Durability::Synced)
     }
 
     /// All results, by ascending number.
@@ -56,10 +53,7 @@ impl Spool {
     /// # Errors
     /// A full or failing disk.
     pub fn remove(&self, id: u64) -> Result<(), StorageError> {
-        self.store.write(
-            [Change::Delete(Family::Spool, id.to_be_bytes().to_vec())],
-            Durability::Buffered,
-        )
+        self.store.write([Change::Delete(Family::Spool, id.to_be_bytes().to_vec())], Durability::Buffered)
     }
 }
 

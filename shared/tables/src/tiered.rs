@@ -101,12 +101,7 @@ impl TieredTable {
         let (queue, offers) = sync_channel(QUEUE);
         let (wishes, wished) = sync_channel(WISHES);
         // Built first, so that an early return joins what was started.
-        let mut table = Self {
-            shared,
-            queue: Some(queue),
-            wishes: Some(wishes),
-            threads: Vec::new(),
-        };
+        let mut table = Self { shared, queue: Some(queue), wishes: Some(wishes), threads: Vec::new() };
         table.spawn("table-writer", move |shared| shared.write(&offers))?;
         table.spawn("table-loader", |shared| shared.load())?;
         table.spawn("table-reader", move |shared| shared.read_back(&wished))?;
@@ -115,9 +110,7 @@ impl TieredTable {
 
     fn spawn(&mut self, name: &str, body: impl FnOnce(&Shared) + Send + 'static) -> Result<(), StorageError> {
         let shared = Arc::clone(&self.shared);
-        let spawned = thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || body(&shared));
+        let spawned = thread::Builder::new().name(name.to_owned()).spawn(move || body(&shared));
         let thread = spawned.map_err(|error| StorageError::Io {
             directory: self.shared.positions.directory().to_path_buf(),
             reason: format!("no thread for {name}: {error}"),
@@ -168,23 +161,13 @@ impl TieredTable {
     pub fn flush(&self) -> Result<(), StorageError> {
         let (reply, done) = sync_channel(1);
         let queue = self.queue.as_ref().ok_or(StorageError::Closed)?;
-        queue
-            .send(Message::Flush(reply))
-            .map_err(|_| StorageError::Closed)?;
+        queue.send(Message::Flush(reply)).map_err(|_| StorageError::Closed)?;
         done.recv().map_err(|_| StorageError::Closed)?
     }
 
     /// The counts so far.
     pub fn statistics(&self) -> TableStatistics {
-        let Shared {
-            counters,
-            disk_writes,
-            loaded,
-            read_back,
-            corrupt,
-            failed_writes,
-            ..
-        } = &*self.shared;
+        let Shared { counters, disk_writes, loaded, read_back, corrupt, failed_writes, .. } = &*self.shared;
         TableStatistics {
             hits: counters.sum(|stripe| &stripe.hits),
             misses: counters.sum(|stripe| &stripe.misses),
@@ -229,10 +212,7 @@ impl Table for TieredTable {
         }
         // `Kept`: what RAM has is as good, and was offered when it came.
         if shared.options.covers(&entry) && insertion != Insertion::Kept {
-            let offered = self
-                .queue
-                .as_ref()
-                .map(|queue| queue.try_send(Message::Entry(*key, entry)));
+            let offered = self.queue.as_ref().map(|queue| queue.try_send(Message::Entry(*key, entry)));
             if !matches!(offered, Some(Ok(()))) {
                 shared.counters.stripe().dropped.fetch_add(1, Relaxed);
             }
@@ -243,12 +223,7 @@ impl Table for TieredTable {
 impl Shared {
     fn contradicted(&self, key: Key, kept: Entry, offered: Entry) {
         let namespace = self.positions.namespace_name(Namespace((key.tag >> 16) as u16));
-        self.report(Contradiction {
-            key,
-            namespace,
-            kept,
-            offered,
-        });
+        self.report(Contradiction { key, namespace, kept, offered });
     }
 
     fn report(&self, contradiction: Contradiction) {
@@ -343,11 +318,7 @@ impl Shared {
                     self.failed(corrupt);
                 }
             }
-            if self.stop.load(Relaxed) {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
+            if self.stop.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         if let Err(failure) = streamed {
             self.failed(failure);

@@ -20,9 +20,7 @@ impl WorkerStorage {
     /// # Errors
     /// [`StorageError`] names the directory, what is wrong with it, and what to do.
     pub fn open(directory: &Path, memory: &StorageMemory) -> Result<Self, StorageError> {
-        Ok(Self {
-            store: Store::open(directory, Kind::WorkerTable, memory)?,
-        })
+        Ok(Self { store: Store::open(directory, Kind::WorkerTable, memory)? })
     }
 
     /// The directory.

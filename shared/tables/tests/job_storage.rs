@@ -35,10 +35,7 @@ impl Fixture for MemoryJobs {
     }
 }
 
-const MEMORY: StorageMemory = StorageMemory {
-    cache: 1 << 20,
-    write_buffers: 1 << 20,
-};
+const MEMORY: StorageMemory = StorageMemory { cache: 1 << 20, write_buffers: 1 << 20 };
 
 struct OnDisk {
     jobs: RocksJobs,
@@ -61,34 +58,21 @@ impl Fixture for OnDisk {
     fn restarted(self) -> Self {
         let Self { jobs, directory } = self;
         drop(jobs);
-        Self {
-            jobs: RocksJobs::open(directory.path(), &MEMORY).expect("it reopens"),
-            directory,
-        }
+        Self { jobs: RocksJobs::open(directory.path(), &MEMORY).expect("it reopens"), directory }
     }
 }
 
 fn claim(number: u8) -> Claim {
     let subject = Subject::new(vec![number; usize::from(number)]).expect("short");
-    Claim {
-        subject,
-        parameter: i16::from(number) - 2,
-    }
+    Claim { subject, parameter: i16::from(number) - 2 }
 }
 
 fn task(number: u8) -> Task {
-    if number.is_multiple_of(2) {
-        Task::Claim(claim(number))
-    } else {
-        Task::Part(part(number))
-    }
+    if number.is_multiple_of(2) { Task::Claim(claim(number)) } else { Task::Part(part(number)) }
 }
 
 fn part(number: u8) -> PartId {
-    PartId {
-        stage: u32::from(number / 2),
-        part: u32::from(number % 2),
-    }
+    PartId { stage: u32::from(number / 2), part: u32::from(number % 2) }
 }
 
 /// One of few things, changed in one of many ways.
@@ -129,28 +113,12 @@ fn writes() -> impl Strategy<Value = Write> {
                 Write::Claim(
                     job,
                     claim(number),
-                    ClaimRecord {
-                        truth,
-                        expanded,
-                        numbers,
-                        work,
-                        searches,
-                        source,
-                    },
+                    ClaimRecord { truth, expanded, numbers, work, searches, source },
                 )
             }
             3 => {
                 let (epoch, lease, incarnation) = (Epoch(value), value / 2, value / 3);
-                Write::Lease(
-                    job,
-                    task(number),
-                    LeaseRecord {
-                        epoch,
-                        lease,
-                        worker: source,
-                        incarnation,
-                    },
-                )
+                Write::Lease(job, task(number), LeaseRecord { epoch, lease, worker: source, incarnation })
             }
             4 => Write::LeaseEnd(job, task(number)),
             _ => {
@@ -165,6 +133,7 @@ fn writes() -> impl Strategy<Value = Write> {
                         boards_with_images,
                         total,
                         outputs,
+                        checksums: vec![u32::from(number); usize::from(number)],
                         source,
                     },
                 )
@@ -187,10 +156,7 @@ impl Model {
         match write.clone() {
             Write::Job(job, record) => drop(self.jobs.insert(job, record)),
             Write::Claim(job, claim, record) => {
-                drop(
-                    self.claims
-                        .insert((job, claim.subject.as_bytes().len(), claim), record),
-                );
+                drop(self.claims.insert((job, claim.subject.as_bytes().len(), claim), record));
             }
             Write::Lease(job, task, record) => drop(self.leases.insert((job, task), record)),
             Write::LeaseEnd(job, task) => drop(self.leases.remove(&(job, task))),
@@ -203,21 +169,9 @@ impl Model {
         let model = self.clone();
         Loaded {
             jobs: model.jobs.into_iter().collect(),
-            claims: model
-                .claims
-                .into_iter()
-                .map(|((job, _, claim), record)| (job, claim, record))
-                .collect(),
-            leases: model
-                .leases
-                .into_iter()
-                .map(|((job, task), record)| (job, task, record))
-                .collect(),
-            parts: model
-                .parts
-                .into_iter()
-                .map(|((job, part), record)| (job, part, record))
-                .collect(),
+            claims: model.claims.into_iter().map(|((job, _, claim), record)| (job, claim, record)).collect(),
+            leases: model.leases.into_iter().map(|((job, task), record)| (job, task, record)).collect(),
+            parts: model.parts.into_iter().map(|((job, part), record)| (job, part, record)).collect(),
         }
     }
 }
@@ -227,20 +181,12 @@ fn batches() -> impl Strategy<Value = Vec<(Vec<Write>, bool)>> {
 }
 
 fn durability(synced: bool) -> Durability {
-    if synced {
-        Durability::Synced
-    } else {
-        Durability::Buffered
-    }
+    if synced { Durability::Synced } else { Durability::Buffered }
 }
 
 /// What is committed is loaded, at once and after a restart, whatever the order and the batches.
 fn commits_are_loaded<F: Fixture>(cases: u32) {
-    let config = ProptestConfig {
-        cases,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     proptest!(config, |(batches in batches())| {
         let (fixture, mut model) = (F::new(), Model::default());
         for (batch, synced) in &batches {
@@ -268,19 +214,12 @@ fn runs_are_kept_until_their_stage_is_dropped<F: Fixture>() {
         |stage: u32, to: u32| vec![(stage.wrapping_mul(16) + to) as u8; [0, 5, 100_000][to as usize % 3]];
     let from = |stage| PartId { stage, part: 9 };
     for (job, stage, to) in every() {
-        let put = || {
-            fixture
-                .jobs()
-                .put_run(JobId(job), from(stage), to, &run(stage, to))
-        };
+        let put = || fixture.jobs().put_run(JobId(job), from(stage), to, &run(stage, to));
         put().expect("there is space");
         put().expect("again is harmless");
     }
     let drop = Write::DropRuns(JobId(1), 1);
-    fixture
-        .jobs()
-        .commit(&[drop], Durability::Buffered)
-        .expect("there is space");
+    fixture.jobs().commit(&[drop], Durability::Buffered).expect("there is space");
     let check = |jobs: &dyn JobStorage| {
         for (job, stage, to) in every() {
             let found = jobs.get_run(JobId(job), from(stage), to);
@@ -298,9 +237,7 @@ fn runs_are_kept_until_their_stage_is_dropped<F: Fixture>() {
 
 fn every() -> impl Iterator<Item = (u64, u32, u32)> {
     (1..3).flat_map(|job| {
-        [0, 1, 2, u32::MAX]
-            .into_iter()
-            .flat_map(move |stage| (0..3).map(move |to| (job, stage, to)))
+        [0, 1, 2, u32::MAX].into_iter().flat_map(move |stage| (0..3).map(move |to| (job, stage, to)))
     })
 }
 
@@ -396,14 +333,7 @@ fn long_claim(number: u8) -> Write {
         .map(|i| char::from(b'a' + ((i * i * 7 + i * u32::from(number)) >> 5) as u8 % 26))
         .collect();
     let (truth, numbers) = (Some(true), Numbers::decided(true));
-    let record = ClaimRecord {
-        truth,
-        expanded: false,
-        numbers,
-        work: 1,
-        searches: 1,
-        source,
-    };
+    let record = ClaimRecord { truth, expanded: false, numbers, work: 1, searches: 1, source };
     Write::Claim(JobId(1), claim(number), record)
 }
 
@@ -418,10 +348,7 @@ fn image_of(fixture: &OnDisk) -> TempDir {
 fn a_process_killed_at_any_commit_loses_none() {
     let fixture = OnDisk::new();
     for number in 0..6 {
-        fixture
-            .jobs
-            .commit(&[long_claim(number)], durability(number % 2 == 0))
-            .expect("there is space");
+        fixture.jobs.commit(&[long_claim(number)], durability(number % 2 == 0)).expect("there is space");
         let image = image_of(&fixture);
         let jobs = RocksJobs::open(image.path(), &MEMORY).expect("the image opens");
         assert_eq!(jobs.load(), fixture.jobs.load());
@@ -429,21 +356,15 @@ fn a_process_killed_at_any_commit_loses_none() {
 }
 
 fn files(image: &Path, extension: &str) -> Vec<PathBuf> {
-    let files = fs::read_dir(image.join("db"))
-        .expect("there is a database")
-        .map(|entry| entry.expect("read").path());
-    files
-        .filter(|path| path.extension().is_some_and(|found| found == extension))
-        .collect()
+    let files =
+        fs::read_dir(image.join("db")).expect("there is a database").map(|entry| entry.expect("read").path());
+    files.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
 }
 
 /// Flips a byte in the middle of the largest file of this kind, and says what reading everything then gives.
 fn after_damage(image: &Path, extension: &str) -> Result<Loaded, StorageError> {
     let size = |path: &PathBuf| fs::metadata(path).expect("it is there").len();
-    let path = files(image, extension)
-        .into_iter()
-        .max_by_key(size)
-        .expect("there is such a file");
+    let path = files(image, extension).into_iter().max_by_key(size).expect("there is such a file");
     let mut bytes = fs::read(&path).expect("it can be read");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x10;
@@ -455,10 +376,7 @@ fn after_damage(image: &Path, extension: &str) -> Result<Loaded, StorageError> {
 fn damage_to_a_log_and_to_a_table_is_found_and_named() {
     let fixture = OnDisk::new();
     for number in 0..6 {
-        fixture
-            .jobs
-            .commit(&[long_claim(number)], Durability::Synced)
-            .expect("there is space");
+        fixture.jobs.commit(&[long_claim(number)], Durability::Synced).expect("there is space");
     }
     let log = after_damage(image_of(&fixture).path(), "log");
     assert!(matches!(&log, Err(StorageError::Corrupt { .. })), "{log:?}");

@@ -15,17 +15,11 @@ fn key(number: u64) -> Key {
 }
 
 fn open(proof: u32, work: u64) -> Entry {
-    Entry {
-        known: Known::Numbers(Numbers::open(proof, 9)),
-        work,
-    }
+    Entry { known: Known::Numbers(Numbers::open(proof, 9)), work }
 }
 
 fn decided(truth: bool, work: u64) -> Entry {
-    Entry {
-        known: Known::Numbers(Numbers::decided(truth)),
-        work,
-    }
+    Entry { known: Known::Numbers(Numbers::decided(truth)), work }
 }
 
 /// One bucket: every key falls into it.
@@ -42,10 +36,7 @@ fn telltale(key: &Key, version: u64) -> Entry {
     let version = version & 0x3f;
     let proof = 1 + ((digest >> 40) as u32 & 0xffff) + ((version as u32) << 16);
     let disproof = 1 + ((digest >> 20) as u32 & 0xffff) + ((version as u32) << 16);
-    Entry {
-        known: Known::Numbers(Numbers::open(proof, disproof)),
-        work: 1 << (version % 40),
-    }
+    Entry { known: Known::Numbers(Numbers::open(proof, disproof)), work: 1 << (version % 40) }
 }
 
 fn is_telltale(key: &Key, entry: &Entry) -> bool {
@@ -70,9 +61,7 @@ fn threads_never_read_what_was_not_stored_under_the_key() {
                         if reading.load(Ordering::Relaxed) == 0 {
                             break;
                         }
-                        state = state
-                            .wrapping_mul(0x5851_f42d_4c95_7f2d)
-                            .wrapping_add(0x1405_7b7e_f767_814f);
+                        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
                         let key = key((state >> 33) % (buckets as u64 * 4));
                         table.store(&key, telltale(&key, round));
                     }
@@ -97,10 +86,7 @@ fn threads_never_read_what_was_not_stored_under_the_key() {
                 });
             }
         });
-        assert!(
-            hits.into_inner() > 0,
-            "the readers met nothing in {buckets} buckets"
-        );
+        assert!(hits.into_inner() > 0, "the readers met nothing in {buckets} buckets");
     }
 }
 
@@ -134,10 +120,7 @@ proptest! {
 #[test]
 fn keys_that_differ_in_one_bit_are_different() {
     let table = one_bucket();
-    let base = Key {
-        words: [5, 6],
-        tag: 7,
-    };
+    let base = Key { words: [5, 6], tag: 7 };
     table.store(&base, decided(true, 1));
     for bit in 0..160 {
         let mut other = base;
@@ -153,10 +136,7 @@ fn keys_that_differ_in_one_bit_are_different() {
 
 #[test]
 fn the_key_of_zeroes_is_not_in_an_empty_table() {
-    let zero = Key {
-        words: [0, 0],
-        tag: 0,
-    };
+    let zero = Key { words: [0, 0], tag: 0 };
     let table = one_bucket();
     assert_eq!(table.probe(&zero), None);
     table.store(&zero, open(1, 0));
@@ -169,10 +149,7 @@ fn a_final_entry_is_not_replaced_by_an_open_one_of_its_key() {
     assert_eq!(table.insert(&key(1), &decided(false, 4)), Insertion::Stored);
     assert_eq!(table.insert(&key(1), &open(3, 1 << 30)), Insertion::Kept);
     assert_eq!(table.probe(&key(1)), Some(decided(false, 4)));
-    assert_eq!(
-        table.insert(&key(1), &decided(true, 1 << 30)),
-        Insertion::Contradicts(decided(false, 4))
-    );
+    assert_eq!(table.insert(&key(1), &decided(true, 1 << 30)), Insertion::Contradicts(decided(false, 4)));
     assert_eq!(table.probe(&key(1)), Some(decided(false, 4)));
 }
 
@@ -181,15 +158,9 @@ fn the_cheaper_slot_goes_and_a_final_one_stays_at_equal_work() {
     let table = one_bucket();
     table.store(&key(1), open(1, 1024));
     table.store(&key(2), open(1, 8));
-    assert_eq!(
-        table.insert(&key(3), &open(1, 1)),
-        Insertion::Evicted(key(2), open(1, 8))
-    );
+    assert_eq!(table.insert(&key(3), &open(1, 1)), Insertion::Evicted(key(2), open(1, 8)));
     table.store(&key(3), decided(true, 1024));
-    assert_eq!(
-        table.insert(&key(4), &open(1, 1)),
-        Insertion::Evicted(key(1), open(1, 1024))
-    );
+    assert_eq!(table.insert(&key(4), &open(1, 1)), Insertion::Evicted(key(1), open(1, 1024)));
     assert_eq!(table.probe(&key(3)), Some(decided(true, 1024)));
 }
 
@@ -204,19 +175,10 @@ fn old_entries_give_way_in_the_order_of_their_work() {
             table.probe(&key(0)).is_none()
         })
     };
-    let lives: Vec<u64> = [16, 256, 1 << 16, 1 << 24]
-        .iter()
-        .map(|&work| stores_until_gone(work).expect("it ages"))
-        .collect();
-    assert!(
-        lives.is_sorted() && lives[0] < lives[1] && lives[1] < lives[2],
-        "{lives:?}"
-    );
-    assert!(
-        lives[2] >= 64,
-        "an entry of 2^16 nodes left after {} stores of 8 nodes",
-        lives[2]
-    );
+    let lives: Vec<u64> =
+        [16, 256, 1 << 16, 1 << 24].iter().map(|&work| stores_until_gone(work).expect("it ages")).collect();
+    assert!(lives.is_sorted() && lives[0] < lives[1] && lives[1] < lives[2], "{lives:?}");
+    assert!(lives[2] >= 64, "an entry of 2^16 nodes left after {} stores of 8 nodes", lives[2]);
 }
 
 /// A table with room holds what it is given: structured keys spread over the buckets as random ones would.
@@ -252,13 +214,6 @@ fn memory_is_not_touched_before_it_is_used() {
 
 #[test]
 fn too_much_memory_is_an_error_with_the_number() {
-    let error = RamTable::with_bytes(usize::MAX / 2)
-        .err()
-        .expect("nobody has that much");
-    assert!(
-        error
-            .to_string()
-            .starts_with("a table of 9223372036854775807 bytes does not fit"),
-        "{error}"
-    );
+    let error = RamTable::with_bytes(usize::MAX / 2).err().expect("nobody has that much");
+    assert!(error.to_string().starts_with("a table of 9223372036854775807 bytes does not fit"), "{error}");
 }

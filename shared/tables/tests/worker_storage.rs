@@ -13,14 +13,8 @@ use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
 
-const MEMORY: StorageMemory = StorageMemory {
-    cache: 1 << 20,
-    write_buffers: 1 << 20,
-};
-const OPTIONS: TierOptions = TierOptions {
-    final_work_min: 16,
-    open_work_min: 256,
-};
+const MEMORY: StorageMemory = StorageMemory { cache: 1 << 20, write_buffers: 1 << 20 };
+const OPTIONS: TierOptions = TierOptions { final_work_min: 16, open_work_min: 256 };
 
 fn directory() -> TempDir {
     TempDir::new().expect("a temporary directory")
@@ -43,24 +37,15 @@ fn key(number: u64) -> Key {
 }
 
 fn decided(truth: bool, work: u64) -> Entry {
-    Entry {
-        known: Known::Numbers(Numbers::decided(truth)),
-        work,
-    }
+    Entry { known: Known::Numbers(Numbers::decided(truth)), work }
 }
 
 fn undecided(work: u64) -> Entry {
-    Entry {
-        known: Known::Numbers(Numbers::open(5, 6)),
-        work,
-    }
+    Entry { known: Known::Numbers(Numbers::open(5, 6)), work }
 }
 
 fn value(value: i16, work: u64) -> Entry {
-    Entry {
-        known: Known::Value(value),
-        work,
-    }
+    Entry { known: Known::Value(value), work }
 }
 
 #[test]
@@ -81,18 +66,11 @@ fn costly_entries_survive_and_cheap_ones_do_not() {
     drop(table);
     let table = table_of(directory.path(), 1 << 16);
     for (number, entry, survives) in entries {
-        assert_eq!(
-            table.probe(&key(number)),
-            survives.then_some(entry),
-            "key {number}"
-        );
+        assert_eq!(table.probe(&key(number)), survives.then_some(entry), "key {number}");
     }
     let statistics = table.statistics();
     assert_eq!((statistics.hits, statistics.misses, statistics.loaded), (3, 3, 3));
-    assert_eq!(
-        (table.entries_on_disk(), table.contradiction(), table.failure()),
-        (3, None, None)
-    );
+    assert_eq!((table.entries_on_disk(), table.contradiction(), table.failure()), (3, None, None));
 }
 
 #[test]
@@ -108,11 +86,8 @@ fn flushed_entries_are_on_disk_while_the_table_runs() {
         for entry in fs::read_dir(directory.path().join(folder)).expect("it is a directory") {
             let path = entry.expect("it can be read").path();
             if path.is_file() {
-                fs::copy(
-                    &path,
-                    image.path().join(folder).join(path.file_name().expect("named")),
-                )
-                .expect("copied");
+                fs::copy(&path, image.path().join(folder).join(path.file_name().expect("named")))
+                    .expect("copied");
             }
         }
     }
@@ -125,33 +100,21 @@ fn flushed_entries_are_on_disk_while_the_table_runs() {
 fn a_small_table_is_filled_with_the_costliest() {
     let directory = directory();
     let positions = open(directory.path()).positions().expect("readable");
-    let entries: Vec<_> = (0..4096)
-        .map(|number| (key(number), decided(true, 16 << (number % 16))))
-        .collect();
+    let entries: Vec<_> = (0..4096).map(|number| (key(number), decided(true, 16 << (number % 16)))).collect();
     positions.merge(&entries).expect("the disk works");
     drop(positions);
     // Room for an eighth.
     let table = table_of(directory.path(), 4096 * 4);
-    let kept = |octave: u64| {
-        (0..4096)
-            .filter(|n| n % 16 == octave && table.probe(&key(*n)).is_some())
-            .count()
-    };
+    let kept =
+        |octave: u64| (0..4096).filter(|n| n % 16 == octave && table.probe(&key(*n)).is_some()).count();
     let (cheapest, costliest) = (kept(0), kept(15));
-    assert!(
-        cheapest * 20 < costliest && costliest > 150,
-        "{cheapest} of 2^4 nodes, {costliest} of 2^19"
-    );
+    assert!(cheapest * 20 < costliest && costliest > 150, "{cheapest} of 2^4 nodes, {costliest} of 2^19");
 }
 
 /// Merging is order-free as far as truth goes: each key ends with its final entry, or its costliest open one.
 #[test]
 fn merging_keeps_final_and_costliest_entries() {
-    let config = ProptestConfig {
-        cases: 16,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
+    let config = ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() };
     proptest!(config, |(offers in prop::collection::vec((0..12u64, any::<bool>(), 0..40u32), 1..60), batch in 1..20usize)| {
         let directory = directory();
         let positions = open(directory.path()).positions().expect("readable");
@@ -242,10 +205,7 @@ fn namespaces_keep_their_numbers() {
     let names = ["cram", "kalah/6/standard", "konane/6x6", ""];
     let number = |names: &[&str]| -> Vec<Namespace> {
         let positions = open(directory.path()).positions().expect("readable");
-        names
-            .iter()
-            .map(|name| positions.namespace(name).expect("registered"))
-            .collect()
+        names.iter().map(|name| positions.namespace(name).expect("registered")).collect()
     };
     assert_eq!(number(&names), (0..4).map(Namespace).collect::<Vec<_>>());
     let backwards: Vec<_> = names.into_iter().rev().chain(["new"]).collect();
@@ -266,26 +226,19 @@ fn spooled_results_wait_until_they_are_removed() {
         spool.remove(77).expect("nothing there is no error");
     }
     let spool = open(directory.path()).spool();
-    assert_eq!(
-        spool.list(),
-        Ok(vec![(1, empty), (9, long), (256, b"two".to_vec())])
-    );
+    assert_eq!(spool.list(), Ok(vec![(1, empty), (9, long), (256, b"two".to_vec())]));
 }
 
 /// The error of a directory that must not open.
 fn refused(directory: &Path) -> StorageError {
-    WorkerStorage::open(directory, &MEMORY)
-        .err()
-        .expect("it must not open")
+    WorkerStorage::open(directory, &MEMORY).err().expect("it must not open")
 }
 
 #[test]
 fn a_directory_in_use_is_refused_until_all_that_uses_it_is_gone() {
     let directory = directory();
     let storage = open(directory.path());
-    let locked = StorageError::Locked {
-        directory: directory.path().into(),
-    };
+    let locked = StorageError::Locked { directory: directory.path().into() };
     assert_eq!(refused(directory.path()), locked);
     let spool = storage.spool();
     drop(storage);
@@ -302,11 +255,7 @@ fn a_directory_of_another_kind_version_or_program_is_refused() {
     let (found, expected) = ("coordinator".to_owned(), "worker-table");
     assert_eq!(
         refused(coordinator.path()),
-        StorageError::WrongKind {
-            directory: path(&coordinator),
-            found,
-            expected
-        }
+        StorageError::WrongKind { directory: path(&coordinator), found, expected }
     );
 
     let newer = directory();
@@ -316,37 +265,17 @@ fn a_directory_of_another_kind_version_or_program_is_refused() {
     assert_eq!(text, "grundy data directory\nkind worker-table\nformat 1\n");
     fs::write(&marker, text.replace("format 1", "format 2")).expect("writable");
     let error = refused(newer.path());
-    assert_eq!(
-        error,
-        StorageError::WrongVersion {
-            directory: path(&newer),
-            found: 2,
-            expected: 1
-        }
-    );
+    assert_eq!(error, StorageError::WrongVersion { directory: path(&newer), found: 2, expected: 1 });
 
-    for damaged in [
-        "",
-        "grundy",
-        "grundy data directory\nkind worker-table\n",
-        "\u{1}",
-    ] {
+    for damaged in ["", "grundy", "grundy data directory\nkind worker-table\n", "\u{1}"] {
         fs::write(&marker, damaged).expect("writable");
-        assert!(
-            matches!(refused(newer.path()), StorageError::Corrupt { .. }),
-            "{damaged:?}"
-        );
+        assert!(matches!(refused(newer.path()), StorageError::Corrupt { .. }), "{damaged:?}");
     }
     fs::write(&marker, [0xff, 0xfe]).expect("writable");
     assert!(matches!(refused(newer.path()), StorageError::Corrupt { .. }));
 
     fs::remove_file(&marker).expect("it is there");
-    assert_eq!(
-        refused(newer.path()),
-        StorageError::NotOurs {
-            directory: path(&newer)
-        }
-    );
+    assert_eq!(refused(newer.path()), StorageError::NotOurs { directory: path(&newer) });
 }
 
 #[test]

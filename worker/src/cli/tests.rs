@@ -32,10 +32,7 @@ fn addresses() {
         ("http://node1:1/path", "port '1/path'"),
     ] {
         let error = text.parse::<Address>().expect_err(text);
-        assert!(
-            error.contains(named) && error.contains("expected host:port"),
-            "{error}"
-        );
+        assert!(error.contains(named) && error.contains("expected host:port"), "{error}");
     }
 }
 
@@ -63,14 +60,8 @@ fn flags_beat_the_file_and_the_file_beats_the_defaults() -> Result<(), Box<dyn s
     let settings = cli.settings()?;
     assert_eq!(settings.log_format, Some(LogFormat::Json));
     let options = settings.options()?;
-    assert_eq!(
-        (options.coordinator.as_str(), options.threads),
-        ("http://flagged:2", 5)
-    );
-    assert_eq!(
-        (options.memory, options.give_up_after),
-        (64 << 20, Some(Duration::from_secs(9)))
-    );
+    assert_eq!((options.coordinator.as_str(), options.threads), ("http://flagged:2", 5));
+    assert_eq!((options.memory, options.give_up_after), (64 << 20, Some(Duration::from_secs(9))));
     assert_eq!(options.data, Path::new("grundy-worker"));
     assert_eq!(options.name, machine::worker_name(Path::new("grundy-worker")));
     Ok(())
@@ -92,37 +83,20 @@ fn files_are_refused_by_key_and_value() -> Result<(), Box<dyn std::error::Error>
         let path = file.path().display().to_string();
         assert!(error.contains(named) && error.contains(&path), "{text}: {error}");
     }
-    let error = Settings::from_file(Path::new("/nowhere.toml"))
-        .expect_err("no such file")
-        .to_string();
+    let error = Settings::from_file(Path::new("/nowhere.toml")).expect_err("no such file").to_string();
     assert!(error.contains("/nowhere.toml"), "{error}");
     Ok(())
 }
 
 #[test]
 fn what_is_missing_or_too_small_is_named() {
-    let error = Settings::default()
-        .options()
-        .expect_err("no coordinator")
-        .to_string();
+    let error = Settings::default().options().expect_err("no coordinator").to_string();
     assert!(error.contains("--coordinator"), "{error}");
     let coordinator = "node1:1".parse().ok();
-    let small = Settings {
-        coordinator,
-        memory: Some(ByteSize::kib(5)),
-        ..Settings::default()
-    };
+    let small = Settings { coordinator, memory: Some(ByteSize::kib(5)), ..Settings::default() };
     let error = small.options().expect_err("5 KiB").to_string();
     assert!(error.contains("5.0 KiB") && error.contains("16.0 MiB"), "{error}");
-    for flags in [
-        ["--threads", "0"],
-        ["--threads", "x"],
-        ["--name", ""],
-        ["--memory", "lots"],
-    ] {
-        assert!(
-            Cli::try_parse_from(["grundy-worker"].into_iter().chain(flags)).is_err(),
-            "{flags:?}"
-        );
+    for flags in [["--threads", "0"], ["--threads", "x"], ["--name", ""], ["--memory", "lots"]] {
+        assert!(Cli::try_parse_from(["grundy-worker"].into_iter().chain(flags)).is_err(), "{flags:?}");
     }
 }

@@ -19,24 +19,13 @@ fn count(counter: &Counter, parts: u32) -> Result<u128, Box<dyn std::error::Erro
             let joins = last && counter.near_level().is_some_and(|near| near > 0 && near < stage);
             let sources = |back: usize| {
                 let all = runs.len().checked_sub(back).and_then(|at| runs.get(at));
-                all.into_iter()
-                    .flatten()
-                    .map(|source| source[part as usize].clone())
-                    .collect::<Vec<_>>()
+                all.into_iter().flatten().map(|source| source[part as usize].clone()).collect::<Vec<_>>()
             };
             let (own, near) = (sources(1), if joins { sources(2) } else { Vec::new() });
             let (inputs, join_inputs) = (own.len() as u32, near.len() as u32);
             let parts_next = if last { 0 } else { parts };
-            let task = v1::PartTask {
-                stage,
-                part,
-                parts_next,
-                inputs,
-                join_inputs,
-            };
-            let done = work(counter, &task, &held, || {
-                Ok(own.into_iter().chain(near).collect())
-            })?;
+            let task = v1::PartTask { stage, part, parts_next, inputs, join_inputs };
+            let done = work(counter, &task, &held, || Ok(own.into_iter().chain(near).collect()))?;
             if last {
                 sum += u128::from_le_bytes(done.header.total.as_slice().try_into()?);
             }
@@ -94,35 +83,20 @@ fn parts_add_up_to_the_count_of_one_process() -> Result<(), Box<dyn std::error::
 
 #[test]
 fn a_long_run_is_cut_and_put_together_again() -> Result<(), Box<dyn std::error::Error>> {
-    let long: Vec<u8> = (0..2 * limits::CHUNK_BYTES_MAX + 5)
-        .map(|i| (i % 251) as u8)
-        .collect();
+    let long: Vec<u8> = (0..2 * limits::CHUNK_BYTES_MAX + 5).map(|i| (i % 251) as u8).collect();
     let runs = vec![Vec::new(), long, vec![7; limits::CHUNK_BYTES_MAX]];
-    let done = PartDone {
-        header: v1::PartResult::default(),
-        runs: Arc::new(runs.clone()),
-    };
+    let done = PartDone { header: v1::PartResult::default(), runs: Arc::new(runs.clone()) };
     assert_eq!(through_the_wire(&done, 3)?, runs);
     Ok(())
 }
 
 #[test]
 fn damaged_or_missing_pieces_are_noticed() {
-    let piece = |run, data: &[u8], last, crc32c| v1::RunChunk {
-        run,
-        data: data.to_vec(),
-        last,
-        crc32c,
-    };
+    let piece = |run, data: &[u8], last, crc32c| v1::RunChunk { run, data: data.to_vec(), last, crc32c };
     let right = crc32c::crc32c(b"abc");
     let mut gathered = Gathered::new(2);
-    assert!(
-        gathered.add(piece(1, b"abc", true, right)).is_err(),
-        "run 0 comes first"
-    );
-    let error = Gathered::new(1)
-        .add(piece(0, b"abd", true, right))
-        .expect_err("a flipped bit");
+    assert!(gathered.add(piece(1, b"abc", true, right)).is_err(), "run 0 comes first");
+    let error = Gathered::new(1).add(piece(0, b"abd", true, right)).expect_err("a flipped bit");
     assert!(error.message().contains("checksum"), "{error}");
     gathered.add(piece(0, b"abc", true, right)).expect("whole");
     gathered.add(piece(1, b"ab", false, 0)).expect("its beginning");

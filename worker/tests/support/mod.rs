@@ -83,11 +83,7 @@ impl WorkerService for Service {
         script.registered = true;
         script.registers.push(request.into_inner());
         let epoch = script.epoch;
-        Ok(Response::new(v1::RegisterResponse {
-            epoch,
-            lease_ms: 2000,
-            heartbeat_ms: 50,
-        }))
+        Ok(Response::new(v1::RegisterResponse { epoch, lease_ms: 2000, heartbeat_ms: 50 }))
     }
 
     async fn lease(&self, request: Request<v1::LeaseRequest>) -> Result<Response<v1::LeaseResponse>, Status> {
@@ -99,9 +95,7 @@ impl WorkerService for Service {
             Some(assignment) => Outcome::Assignment(assignment),
             None => Outcome::Idle(v1::Idle { retry_after_ms: 20 }),
         };
-        Ok(Response::new(v1::LeaseResponse {
-            outcome: Some(outcome),
-        }))
+        Ok(Response::new(v1::LeaseResponse { outcome: Some(outcome) }))
     }
 
     async fn heartbeat(
@@ -125,9 +119,7 @@ impl WorkerService for Service {
             return Err(Status::unavailable("as told"));
         }
         script.completes.push(request.into_inner());
-        Ok(Response::new(v1::CompleteResponse {
-            acceptance: v1::Acceptance::Accepted.into(),
-        }))
+        Ok(Response::new(v1::CompleteResponse { acceptance: v1::Acceptance::Accepted.into() }))
     }
 
     async fn complete_part(
@@ -155,9 +147,7 @@ impl WorkerService for Service {
         }
         let header = header.ok_or_else(|| Status::invalid_argument("no header"))?;
         self.script().parts.push((header, runs));
-        Ok(Response::new(v1::CompleteResponse {
-            acceptance: v1::Acceptance::Accepted.into(),
-        }))
+        Ok(Response::new(v1::CompleteResponse { acceptance: v1::Acceptance::Accepted.into() }))
     }
 
     type FetchRunsStream = RunStream;
@@ -173,12 +163,7 @@ impl WorkerService for Service {
             .enumerate()
             .map(|(run, data)| {
                 let crc32c = crc32c::crc32c(&data);
-                Ok(v1::RunChunk {
-                    run: run as u32,
-                    data,
-                    last: true,
-                    crc32c,
-                })
+                Ok(v1::RunChunk { run: run as u32, data, last: true, crc32c })
             })
             .collect();
         Ok(Response::new(tokio_stream::iter(chunks)))
@@ -205,11 +190,7 @@ impl Coordinator {
     pub fn start() -> Result<Self, Box<dyn std::error::Error>> {
         let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let service = Service(Arc::default());
-        let mut coordinator = Self {
-            service,
-            runtime: None,
-            address,
-        };
+        let mut coordinator = Self { service, runtime: None, address };
         coordinator.restart()?;
         Ok(coordinator)
     }
@@ -224,10 +205,7 @@ impl Coordinator {
     /// Begins the next epoch.
     pub fn restart(&mut self) -> Check {
         self.stop();
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = runtime.block_on(tokio::net::TcpListener::bind(self.address))?;
         {
             let mut script = self.service.script();
@@ -277,10 +255,7 @@ impl Worker {
         };
         let drain = Arc::new(Drain::default());
         let own = Arc::clone(&drain);
-        Self {
-            drain,
-            thread: std::thread::spawn(move || run_with(&options, &own, engines)),
-        }
+        Self { drain, thread: std::thread::spawn(move || run_with(&options, &own, engines)) }
     }
 
     pub fn join(self) -> Result<Exit, WorkerError> {
@@ -309,10 +284,7 @@ pub mod role {
 }
 
 /// The numbers an endless search has come to.
-pub const OPEN: Numbers = Numbers {
-    proof: 5,
-    disproof: 7,
-};
+pub const OPEN: Numbers = Numbers { proof: 5, disproof: 7 };
 
 struct Actor {
     namespace: Namespace,
@@ -322,13 +294,7 @@ struct Actor {
 
 impl Engine for Actor {
     fn decide(&mut self, claim: &Claim, limits: &Limits<'_>) -> Result<Outcome, ClaimError> {
-        let outcome = |verdict, nodes| {
-            Ok(Outcome {
-                verdict,
-                nodes,
-                facts: Vec::new(),
-            })
-        };
+        let outcome = |verdict, nodes| Ok(Outcome { verdict, nodes, facts: Vec::new() });
         match claim.parameter {
             role::CHEAP => outcome(Verdict::Decided(true), 10),
             role::ENDLESS => {
@@ -338,13 +304,7 @@ impl Engine for Actor {
                     limits.progress.fetch_add(1, Ordering::Relaxed);
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                outcome(
-                    Verdict::Open {
-                        numbers: OPEN,
-                        children: vec![(claim.clone(), OPEN)],
-                    },
-                    nodes,
-                )
+                outcome(Verdict::Open { numbers: OPEN, children: vec![(claim.clone(), OPEN)] }, nodes)
             }
             role::PANIC => panic!("as the claim asks"),
             role::COSTLY => outcome(Verdict::Decided(false), 1 << 30),
@@ -356,18 +316,12 @@ impl Engine for Actor {
                 }
                 outcome(Verdict::Decided(true), 10)
             }
-            _ => Err(ClaimError::Malformed {
-                game: "actor",
-                reason: "as the claim asks".into(),
-            }),
+            _ => Err(ClaimError::Malformed { game: "actor", reason: "as the claim asks".into() }),
         }
     }
 
     fn learn(&mut self, fact: &Fact) -> Result<(), ClaimError> {
-        self.learned
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(fact.clone());
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner).push(fact.clone());
         Ok(())
     }
 }
@@ -377,37 +331,21 @@ pub fn actor(learned: &Arc<Mutex<Vec<Fact>>>) -> Arc<EngineFactory> {
     let learned = Arc::clone(learned);
     Arc::new(move |_, namespace, table| {
         let learned = Arc::clone(&learned);
-        Some(Box::new(Actor {
-            namespace,
-            table,
-            learned,
-        }))
+        Some(Box::new(Actor { namespace, table, learned }))
     })
 }
 
 pub fn cram() -> Fields {
     let text = |text: &str| text.to_owned();
-    Fields {
-        game: text("cram"),
-        rules: text(""),
-        position: text("...|..."),
-        question: text("nimber"),
-    }
+    Fields { game: text("cram"), rules: text(""), position: text("...|..."), question: text("nimber") }
 }
 
 pub fn claim(parameter: i16) -> Claim {
-    Claim {
-        subject: Subject::new(vec![1, 2, 3]).expect("three bytes"),
-        parameter,
-    }
+    Claim { subject: Subject::new(vec![1, 2, 3]).expect("three bytes"), parameter }
 }
 
 pub fn assignment(lease: u64, fields: &Fields, claim: &Claim) -> v1::Assignment {
-    let task = v1::ClaimTask {
-        claim: Some(claim.into()),
-        budget_nodes: 1 << 40,
-        report_work_min: 1 << 40,
-    };
+    let task = v1::ClaimTask { claim: Some(claim.into()), budget_nodes: 1 << 40, report_work_min: 1 << 40 };
     v1::Assignment {
         lease,
         job: 1,

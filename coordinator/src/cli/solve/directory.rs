@@ -52,10 +52,16 @@ pub(super) struct OtherProblem {
 
 /// Checks that a directory holds no other problem than this.
 pub(super) fn check(directory: &Path, loaded: &Loaded, fields: &Fields) -> Result<(), OtherProblem> {
-    let Some((_, other)) = loaded.jobs.iter().find(|(_, job)| job.fields != *fields) else { return Ok(()) };
+    let Some((_, other)) = loaded.jobs.iter().find(|(_, job)| job.fields != *fields) else {
+        return Ok(());
+    };
     let differences = fields.differences(&other.fields).into_iter();
-    let differences = differences.map(|(name, ours, theirs)| format!("{name} is '{theirs}' there and '{ours}' here"));
-    Err(OtherProblem { directory: directory.to_path_buf(), differences: differences.collect::<Vec<_>>().join(", ") })
+    let differences =
+        differences.map(|(name, ours, theirs)| format!("{name} is '{theirs}' there and '{ours}' here"));
+    Err(OtherProblem {
+        directory: directory.to_path_buf(),
+        differences: differences.collect::<Vec<_>>().join(", "),
+    })
 }
 
 #[cfg(test)]
@@ -73,7 +79,10 @@ mod tests {
         for (fields, name) in [
             (fields("cram", "", "....|....|....", "nimber"), "cram-3x4-nimber"),
             (fields("konane", "", "xo.x|.xo. x", "winner"), "konane-2x4-winner"),
-            (fields("kalah", "standard", "4,4,0/4,4,0 S", "at-least -2 1-2"), "kalah-4-4-0-4-4-0-s-standard-at-least-2-1-2"),
+            (
+                fields("kalah", "standard", "4,4,0/4,4,0 S", "at-least -2 1-2"),
+                "kalah-4-4-0-4-4-0-s-standard-at-least-2-1-2",
+            ),
             (fields("peg", "", "##o##|ooooo", "finish any"), "peg-2x5-finish-any"),
         ] {
             assert_eq!(slug(&fields), name);
@@ -105,7 +114,8 @@ mod tests {
         let directory = Path::new("d");
         assert_eq!(check(directory, &Loaded::default(), &ours), Ok(()));
         assert_eq!(check(directory, &loaded(ours.clone()), &ours), Ok(()));
-        let error = check(directory, &loaded(fields("cram", "", "....", "outcome")), &ours).expect_err("it is another");
+        let error = check(directory, &loaded(fields("cram", "", "....", "outcome")), &ours)
+            .expect_err("it is another");
         let expected = "d holds another problem: position is '....' there and '...' here, question is 'outcome' there and \
                         'nimber' here; give another --data, or none for a directory of its own";
         assert_eq!(error.to_string(), expected);

@@ -66,9 +66,17 @@ impl Line {
                 bar.tick();
             }
             (None, Some(s)) => tracing::info!(
-                job = view.job, phase = s.phase, decided = s.decided, total = s.total, nodes = s.nodes,
-                nodes_per_second = s.nodes_per_second.round(), workers = s.workers, leases_open = s.leases_open,
-                active_ms = s.active_ms, remaining_ms = s.remaining_ms, "progress"
+                job = view.job,
+                phase = s.phase,
+                decided = s.decided,
+                total = s.total,
+                nodes = s.nodes,
+                nodes_per_second = s.nodes_per_second.round(),
+                workers = s.workers,
+                leases_open = s.leases_open,
+                active_ms = s.active_ms,
+                remaining_ms = s.remaining_ms,
+                "progress"
             ),
             (None, None) => {}
         }

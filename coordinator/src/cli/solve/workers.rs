@@ -3,8 +3,8 @@
 //! A worker lives no longer than this process: it holds the read end of a pipe whose write end is here, and stops in order
 //! when that closes, however this process ended.
 
-use crate::exit::{Exit, Failure};
 use crate::cli::logging;
+use crate::exit::{Exit, Failure};
 use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -57,7 +57,10 @@ pub(super) fn program(told: Option<PathBuf>) -> Result<PathBuf, Failure> {
     if path.is_file() {
         return Ok(path);
     }
-    let words = format!("there is no {PROGRAM} at {}: say where it is by --worker-program or GRUNDY_WORKER", path.display());
+    let words = format!(
+        "there is no {PROGRAM} at {}: say where it is by --worker-program or GRUNDY_WORKER",
+        path.display()
+    );
     Err(Failure::message(Exit::Usage, words))
 }
 
@@ -106,7 +109,8 @@ impl Workers {
                 Some(Ok(Ended::GivenUp)) => {
                     self.given_up += 1;
                     if self.given_up == self.count {
-                        let words = format!("all {} workers kept dying: their messages are above", self.count);
+                        let words =
+                            format!("all {} workers kept dying: their messages are above", self.count);
                         return Failure::message(Exit::Failed, words);
                     }
                 }
@@ -184,7 +188,12 @@ async fn supervise(plan: WorkersPlan, number: u32, mut wanted: watch::Receiver<W
             tracing::error!(worker = name, how, deaths, "worker keeps dying and is given up");
             return Ended::GivenUp;
         }
-        tracing::warn!(worker = name, how, restart_after_ms = restart_after.as_millis() as u64, "worker died");
+        tracing::warn!(
+            worker = name,
+            how,
+            restart_after_ms = restart_after.as_millis() as u64,
+            "worker died"
+        );
         tokio::select! {
             () = tokio::time::sleep(restart_after) => {}
             () = changed(&mut wanted) => return Ended::Stopped,

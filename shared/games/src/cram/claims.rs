@@ -19,10 +19,7 @@ impl CramClaims {
     /// The claim that the mover wins `sum` and a heap.
     pub fn claim(sum: &Sum, heap: u8) -> Claim {
         let subject = Subject::new(sum.encode()).expect("128 cells take at most 192 bytes");
-        Claim {
-            subject,
-            parameter: i16::from(heap),
-        }
+        Claim { subject, parameter: i16::from(heap) }
     }
 
     /// The sum and the heap of a claim.
@@ -34,12 +31,7 @@ impl CramClaims {
         let heap = u8::try_from(claim.parameter)
             .ok()
             .filter(|heap| *heap <= HEAP_MAX)
-            .ok_or_else(|| {
-                malformed(format!(
-                    "the heap is {}, expected 0 to {HEAP_MAX}",
-                    claim.parameter
-                ))
-            })?;
+            .ok_or_else(|| malformed(format!("the heap is {}, expected 0 to {HEAP_MAX}", claim.parameter)))?;
         let sum = Sum::decode(claim.subject.as_bytes()).map_err(|error| malformed(error.to_string()))?;
         Ok((sum, heap))
     }
@@ -63,10 +55,7 @@ impl ClaimRules for CramClaims {
         if sum.is_empty() {
             return Ok(Expansion::Decided(false));
         }
-        let edge = |claim| Edge {
-            polarity: Polarity::Opposite,
-            claim,
-        };
+        let edge = |claim| Edge { polarity: Polarity::Opposite, claim };
         let dominoes = sum.after_moves();
         let claims = dominoes.iter().map(|after| Self::claim(after, heap));
         let claims = claims.chain((0..heap).map(|smaller| Self::claim(&sum, smaller)));
@@ -75,11 +64,7 @@ impl ClaimRules for CramClaims {
 
     fn infer(&self, known: i16, truth: bool, asked: i16) -> Option<bool> {
         // A lost couple gives the nimber, and with it every other couple; a won one rules out one nimber only.
-        if known == asked {
-            Some(truth)
-        } else {
-            (!truth).then_some(true)
-        }
+        if known == asked { Some(truth) } else { (!truth).then_some(true) }
     }
 
     fn describe(&self, claim: &Claim) -> String {

@@ -31,18 +31,10 @@ impl Component {
         }
         let mut least = least_of_turns(cells, width, height);
         if width == height {
-            least = least.min(least_of_turns(
-                grid::transpose(cells, width, height),
-                width,
-                height,
-            ));
+            least = least.min(least_of_turns(grid::transpose(cells, width, height), width, height));
         }
         // At most 128, so both fit.
-        Self {
-            width: width as u8,
-            height: height as u8,
-            cells: least,
-        }
+        Self { width: width as u8, height: height as u8, cells: least }
     }
 
     /// A component from its parts, if they are one in canonical form.
@@ -86,11 +78,7 @@ impl Component {
         let width = u32::from(self.width);
         let (mut horizontal, mut vertical) = grid::domino_cells(self.cells, width);
         std::iter::from_fn(move || {
-            let (cells, step) = if horizontal != 0 {
-                (&mut horizontal, 1)
-            } else {
-                (&mut vertical, width)
-            };
+            let (cells, step) = if horizontal != 0 { (&mut horizontal, 1) } else { (&mut vertical, width) };
             if *cells == 0 {
                 return None;
             }
@@ -155,10 +143,7 @@ pub struct Regions {
 impl Regions {
     /// The components of cells in a grid that is `width` wide.
     pub(super) fn new(cells: u128, width: u32) -> Self {
-        Self {
-            rest: cells & grid::neighbours(cells, width),
-            width,
-        }
+        Self { rest: cells & grid::neighbours(cells, width), width }
     }
 }
 

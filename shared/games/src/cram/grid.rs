@@ -116,9 +116,8 @@ pub(super) fn to_corner(cells: u128, width: u32) -> (u128, u32, u32) {
         return (rows, width, height);
     }
     let box_row = low_bits(box_width);
-    let packed = (0..height).fold(0, |packed, row| {
-        packed | (rows >> (row * width + first) & box_row) << (row * box_width)
-    });
+    let packed = (0..height)
+        .fold(0, |packed, row| packed | (rows >> (row * width + first) & box_row) << (row * box_width));
     (packed, box_width, height)
 }
 
@@ -134,11 +133,7 @@ pub(super) fn write_picture(
             out.write_char('|')?;
         }
         for column in 0..width {
-            out.write_char(if cells >> (row * width + column) & 1 == 1 {
-                '.'
-            } else {
-                '#'
-            })?;
+            out.write_char(if cells >> (row * width + column) & 1 == 1 { '.' } else { '#' })?;
         }
     }
     Ok(())

@@ -32,15 +32,10 @@ impl Position {
         }
         match rows.checked_mul(columns) {
             // Neither is above their product, so both fit a byte.
-            Some(cells @ 1..=CELLS_MAX) => Ok(Self {
-                rows: rows as u8,
-                columns: columns as u8,
-                empty: grid::low_bits(cells),
-            }),
-            _ => Err(PositionError::TooManyCells {
-                rows: rows as usize,
-                columns: columns as usize,
-            }),
+            Some(cells @ 1..=CELLS_MAX) => {
+                Ok(Self { rows: rows as u8, columns: columns as u8, empty: grid::low_bits(cells) })
+            }
+            _ => Err(PositionError::TooManyCells { rows: rows as usize, columns: columns as usize }),
         }
     }
 
@@ -84,9 +79,7 @@ impl FromStr for Position {
                 is_number.then(|| digits.parse().unwrap_or(u32::MAX))
             };
             let sizes = number(rows).zip(number(columns));
-            let (rows, columns) = sizes.ok_or_else(|| PositionError::Size {
-                text: text.to_owned(),
-            })?;
+            let (rows, columns) = sizes.ok_or_else(|| PositionError::Size { text: text.to_owned() })?;
             return Self::empty_board(rows, columns);
         }
         let first_row = text.split('|').next().unwrap_or_default();
@@ -100,11 +93,7 @@ impl FromStr for Position {
                     '.' => 1,
                     '#' => 0,
                     _ => {
-                        return Err(PositionError::Character {
-                            row: row + 1,
-                            column: column + 1,
-                            character,
-                        });
+                        return Err(PositionError::Character { row: row + 1, column: column + 1, character });
                     }
                 };
                 if cell < CELLS_MAX {
@@ -114,21 +103,13 @@ impl FromStr for Position {
             }
             let cells = line.chars().count();
             if cells != columns {
-                return Err(PositionError::RowLength {
-                    row: row + 1,
-                    cells,
-                    columns,
-                });
+                return Err(PositionError::RowLength { row: row + 1, cells, columns });
             }
         }
         match cell {
             0 => Err(PositionError::NoCells),
             // Neither is above their product, so both fit a byte.
-            1..=CELLS_MAX => Ok(Self {
-                rows: rows as u8,
-                columns: columns as u8,
-                empty,
-            }),
+            1..=CELLS_MAX => Ok(Self { rows: rows as u8, columns: columns as u8, empty }),
             _ => Err(PositionError::TooManyCells { rows, columns }),
         }
     }

@@ -31,23 +31,16 @@ impl Problem {
     /// Names the field and what would be right.
     pub fn from_text(rules: &str, position: &str, question: &str) -> Result<Self, CramError> {
         if !rules.is_empty() {
-            return Err(CramError::Rules {
-                rules: rules.to_owned(),
-            });
+            return Err(CramError::Rules { rules: rules.to_owned() });
         }
         let question = match question {
             "" | "nimber" => Question::Nimber,
             "outcome" => Question::Outcome,
             _ => {
-                return Err(CramError::Question {
-                    question: question.to_owned(),
-                });
+                return Err(CramError::Question { question: question.to_owned() });
             }
         };
-        Ok(Self {
-            position: position.parse()?,
-            question,
-        })
+        Ok(Self { position: position.parse()?, question })
     }
 
     /// The canonical text.
@@ -100,18 +93,11 @@ impl CramPlan {
     pub fn new(problem: &Problem) -> Self {
         let sum = problem.position.sum();
         let Claim { subject, .. } = CramClaims::claim(&sum, 0);
-        Self {
-            subject,
-            nimber_max: sum.nimber_max(),
-            question: problem.question,
-        }
+        Self { subject, nimber_max: sum.nimber_max(), question: problem.question }
     }
 
     fn claim(&self, heap: u8) -> Claim {
-        Claim {
-            subject: self.subject.clone(),
-            parameter: i16::from(heap),
-        }
+        Claim { subject: self.subject.clone(), parameter: i16::from(heap) }
     }
 
     /// The least nimber that is not refuted, and whether it is proved.
@@ -144,18 +130,10 @@ impl Plan for CramPlan {
     fn partial(&self, known: &dyn Knowledge) -> Answer {
         let (nimber, proved) = self.nimber(known);
         match self.question {
-            Question::Nimber if proved => Answer::Nimber {
-                nimber: u32::from(nimber),
-            },
-            Question::Nimber => Answer::NimberAtLeast {
-                nimber_at_least: u32::from(nimber),
-            },
-            Question::Outcome if nimber > 0 => Answer::Outcome {
-                outcome: Some(Outcome::Win),
-            },
-            Question::Outcome => Answer::Outcome {
-                outcome: proved.then_some(Outcome::Loss),
-            },
+            Question::Nimber if proved => Answer::Nimber { nimber: u32::from(nimber) },
+            Question::Nimber => Answer::NimberAtLeast { nimber_at_least: u32::from(nimber) },
+            Question::Outcome if nimber > 0 => Answer::Outcome { outcome: Some(Outcome::Win) },
+            Question::Outcome => Answer::Outcome { outcome: proved.then_some(Outcome::Loss) },
         }
     }
 }

@@ -20,10 +20,8 @@ pub struct Sum(Vec<Component>);
 impl FromIterator<Component> for Sum {
     /// Simplifies.
     fn from_iter<I: IntoIterator<Item = Component>>(components: I) -> Self {
-        let mut sorted: Vec<Component> = components
-            .into_iter()
-            .filter(|c| !c.is_zero_by_half_turn())
-            .collect();
+        let mut sorted: Vec<Component> =
+            components.into_iter().filter(|c| !c.is_zero_by_half_turn()).collect();
         sorted.sort_unstable();
         let mut kept: Vec<Component> = Vec::with_capacity(sorted.len());
         for component in sorted {
@@ -62,17 +60,10 @@ impl Sum {
             .iter()
             .enumerate()
             .flat_map(|(index, component)| {
-                component
-                    .dominoes()
-                    .map(move |domino| (index, component.after(domino)))
+                component.dominoes().map(move |domino| (index, component.after(domino)))
             })
             .map(|(index, left)| {
-                self.0[..index]
-                    .iter()
-                    .chain(&self.0[index + 1..])
-                    .copied()
-                    .chain(left)
-                    .collect()
+                self.0[..index].iter().chain(&self.0[index + 1..]).copied().chain(left).collect()
             })
             .collect();
         sums.sort_unstable();
@@ -102,11 +93,7 @@ impl Sum {
         while let [width, height, tail @ ..] = rest {
             let at = bytes.len() - rest.len();
             if *width == 0 || *height == 0 || u32::from(*width) * u32::from(*height) > CELLS_MAX {
-                return Err(SumError::Box {
-                    at,
-                    width: *width,
-                    height: *height,
-                });
+                return Err(SumError::Box { at, width: *width, height: *height });
             }
             let length = cell_bytes(*width, *height);
             let Some((mask, tail)) = tail.split_at_checked(length) else {
@@ -124,10 +111,7 @@ impl Sum {
             rest = tail;
         }
         if !rest.is_empty() {
-            return Err(SumError::Truncated {
-                at: bytes.len() - rest.len(),
-                length: 0,
-            });
+            return Err(SumError::Truncated { at: bytes.len() - rest.len(), length: 0 });
         }
         let cells: u32 = components.iter().map(Component::len).sum();
         if cells > CELLS_MAX {

@@ -50,10 +50,7 @@ impl Board {
 
     /// The same houses seen from the other side.
     pub fn turned(self) -> Self {
-        Self {
-            mine: self.theirs,
-            theirs: self.mine,
-        }
+        Self { mine: self.theirs, theirs: self.mine }
     }
 
     /// The seeds in one of the mover's houses, counted from 0 at its left.
@@ -108,14 +105,9 @@ impl MoveTable {
     /// The moves with `houses` houses a side; as many as are out of 1 to [`HOUSES_MAX`] count as the nearest bound.
     pub fn new(houses: u8, rules: Rules) -> Self {
         let houses = houses.clamp(1, HOUSES_MAX);
-        let sowings = (0..houses)
-            .map(|house| std::array::from_fn(|seeds| sow(houses, house, seeds)))
-            .collect();
-        Self {
-            houses,
-            rules,
-            sowings,
-        }
+        let sowings =
+            (0..houses).map(|house| std::array::from_fn(|seeds| sow(houses, house, seeds))).collect();
+        Self { houses, rules, sowings }
     }
 
     /// Houses a side.
@@ -159,24 +151,14 @@ impl MoveTable {
             }
         }
         let again = sowing.last == self.houses;
-        let board = if again {
-            Board { mine, theirs }
-        } else {
-            Board {
-                mine: theirs,
-                theirs: mine,
-            }
-        };
+        let board = if again { Board { mine, theirs } } else { Board { mine: theirs, theirs: mine } };
         Played { banked, again, board }
     }
 }
 
 /// Works out one sowing seed by seed.
 fn sow(houses: u8, house: u8, seeds: usize) -> Sowing {
-    let mut sowing = Sowing {
-        last: house,
-        ..Sowing::default()
-    };
+    let mut sowing = Sowing { last: house, ..Sowing::default() };
     for _ in 0..seeds {
         // The ring of a sowing: the mover's houses, its store, the other's houses. The other's store is not on it.
         sowing.last = (sowing.last + 1) % (2 * houses + 1);

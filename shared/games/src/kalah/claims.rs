@@ -20,9 +20,7 @@ pub struct KalahClaims {
 impl KalahClaims {
     /// The claims of boards with `houses` houses a side (1 to [`HOUSES_MAX`]).
     pub fn new(houses: u8, rules: Rules) -> Self {
-        Self {
-            table: MoveTable::new(houses, rules),
-        }
+        Self { table: MoveTable::new(houses, rules) }
     }
 
     /// The moves they are about.
@@ -60,23 +58,14 @@ impl KalahClaims {
             });
         }
         if bytes.len() != 1 + 2 * side {
-            return Err(malformed(format!(
-                "{} bytes, expected {}",
-                bytes.len(),
-                1 + 2 * side
-            )));
+            return Err(malformed(format!("{} bytes, expected {}", bytes.len(), 1 + 2 * side)));
         }
         let seeds: u32 = bytes[1..].iter().map(|&seeds| u32::from(seeds)).sum();
         if seeds > u32::from(SEEDS_MAX) {
-            return Err(malformed(format!(
-                "{seeds} seeds in play, at most {SEEDS_MAX} are allowed"
-            )));
+            return Err(malformed(format!("{seeds} seeds in play, at most {SEEDS_MAX} are allowed")));
         }
         let pack = super::position::pack;
-        Ok(Board {
-            mine: pack(&bytes[1..=side]),
-            theirs: pack(&bytes[1 + side..]),
-        })
+        Ok(Board { mine: pack(&bytes[1..=side]), theirs: pack(&bytes[1 + side..]) })
     }
 
     /// The truth of a claim that the rules alone decide: a finished game, or a margin out of reach.
@@ -100,10 +89,7 @@ pub fn claim_of(houses: u8, board: Board, margin: i16) -> Claim {
     bytes.extend_from_slice(&board.mine.to_le_bytes()[..side]);
     bytes.extend_from_slice(&board.theirs.to_le_bytes()[..side]);
     let subject = Subject::new(bytes).expect("a board of 17 bytes is shorter than any limit on subjects");
-    Claim {
-        subject,
-        parameter: margin.saturating_add((margin ^ board.seeds()) & 1),
-    }
+    Claim { subject, parameter: margin.saturating_add((margin ^ board.seeds()) & 1) }
 }
 
 /// The margin that a claim's child is asked about: the mover banked `banked` and either moves again or lets the other
@@ -130,11 +116,7 @@ impl ClaimRules for KalahClaims {
         // Distinct houses may lead to one board (two that pass all their seeds on), and an edge is listed once.
         let mut edges: Vec<Edge> = Vec::new();
         for (_, played) in self.table.moves(board) {
-            let polarity = if played.again {
-                Polarity::Same
-            } else {
-                Polarity::Opposite
-            };
+            let polarity = if played.again { Polarity::Same } else { Polarity::Opposite };
             let claim = self.claim(played.board, child_margin(margin, played.banked, played.again));
             let edge = Edge { polarity, claim };
             if !edges.contains(&edge) {
@@ -157,24 +139,14 @@ impl ClaimRules for KalahClaims {
             return format!("{:?} at least {}", claim.subject, claim.parameter);
         };
         let side = |word: u64| {
-            let seeds: Vec<String> = word.to_le_bytes()[..usize::from(self.table.houses())]
-                .iter()
-                .map(u8::to_string)
-                .collect();
+            let seeds: Vec<String> =
+                word.to_le_bytes()[..usize::from(self.table.houses())].iter().map(u8::to_string).collect();
             seeds.join(",")
         };
-        format!(
-            "the mover of {}/{} gains at least {}",
-            side(board.mine),
-            side(board.theirs),
-            claim.parameter
-        )
+        format!("the mover of {}/{} gains at least {}", side(board.mine), side(board.theirs), claim.parameter)
     }
 }
 
 fn malformed(reason: String) -> ClaimError {
-    ClaimError::Malformed {
-        game: "kalah",
-        reason,
-    }
+    ClaimError::Malformed { game: "kalah", reason }
 }

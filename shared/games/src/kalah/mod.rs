@@ -56,9 +56,7 @@ impl FromStr for Rules {
         match text {
             "standard" => Ok(Self::Standard),
             "empty-capture" => Ok(Self::EmptyCapture),
-            _ => Err(RulesError {
-                text: text.to_owned(),
-            }),
+            _ => Err(RulesError { text: text.to_owned() }),
         }
     }
 }

@@ -21,9 +21,7 @@ impl FromStr for Position {
     type Err = NotationError;
 
     fn from_str(text: &str) -> Result<Self, NotationError> {
-        let shape = || NotationError::Shape {
-            text: text.trim().to_owned(),
-        };
+        let shape = || NotationError::Shape { text: text.trim().to_owned() };
         let Some((south, rest)) = text.split_once('/') else {
             let (houses, seeds) = text.trim().split_once(',').ok_or_else(shape)?;
             if seeds.contains([',', ' ']) {
@@ -40,18 +38,13 @@ impl FromStr for Position {
             Some("S") => Player::South,
             Some("N") => Player::North,
             other => {
-                return Err(NotationError::Mover {
-                    text: other.unwrap_or_default().to_owned(),
-                });
+                return Err(NotationError::Mover { text: other.unwrap_or_default().to_owned() });
             }
         };
         let (south_houses, south_store) = side(Player::South, south.trim())?;
         let (north_houses, north_store) = side(Player::North, north)?;
         if south_houses.len() != north_houses.len() {
-            return Err(NotationError::Unequal {
-                south: south_houses.len(),
-                north: north_houses.len(),
-            });
+            return Err(NotationError::Unequal { south: south_houses.len(), north: north_houses.len() });
         }
         let seeds: u32 = [&south_houses[..], &north_houses[..], &[south_store, north_store]]
             .concat()
@@ -63,12 +56,7 @@ impl FromStr for Position {
         }
         let sides = [pack(&south_houses), pack(&north_houses)];
         // `side` lets at most HOUSES_MAX houses through.
-        Ok(Self::assemble(
-            south_houses.len() as u8,
-            sides,
-            [south_store, north_store],
-            mover,
-        ))
+        Ok(Self::assemble(south_houses.len() as u8, sides, [south_store, north_store], mover))
     }
 }
 
@@ -77,10 +65,7 @@ fn start(houses: &str, seeds: &str) -> Result<Position, NotationError> {
     let houses = number(houses, || "the number of houses".to_owned())?;
     let seeds = number(seeds, || "the number of seeds a house".to_owned())?;
     if houses == 0 || houses > HOUSES_MAX {
-        return Err(NotationError::Houses {
-            side: "a side",
-            houses: usize::from(houses),
-        });
+        return Err(NotationError::Houses { side: "a side", houses: usize::from(houses) });
     }
     let total = 2 * u32::from(houses) * u32::from(seeds);
     Position::start(houses, seeds).ok_or(NotationError::TooMany { seeds: total })
@@ -91,10 +76,7 @@ fn side(player: Player, text: &str) -> Result<(Vec<u8>, u8), NotationError> {
     let parts: Vec<&str> = text.split(',').collect();
     let houses = parts.len() - 1;
     if houses == 0 || houses > usize::from(HOUSES_MAX) {
-        return Err(NotationError::Houses {
-            side: player.name(),
-            houses,
-        });
+        return Err(NotationError::Houses { side: player.name(), houses });
     }
     let mut seeds = Vec::with_capacity(parts.len());
     for (index, part) in parts.iter().enumerate() {
@@ -112,10 +94,7 @@ fn number(text: &str, place: impl FnOnce() -> String) -> Result<u8, NotationErro
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(number) if digits => Ok(number),
-        _ => Err(NotationError::Number {
-            place: place(),
-            text: text.to_owned(),
-        }),
+        _ => Err(NotationError::Number { place: place(), text: text.to_owned() }),
     }
 }
 

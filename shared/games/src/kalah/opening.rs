@@ -97,23 +97,10 @@ pub fn parse_opening(table: &MoveTable, board: Board, text: &str) -> Result<Open
         if found.len() > LISTED_MAX {
             valid.push("and more".to_owned());
         }
-        let valid = if valid.is_empty() {
-            "none, the game is over".to_owned()
-        } else {
-            valid.join(", ")
-        };
-        OpeningError::Invalid {
-            opening: text.to_owned(),
-            reason,
-            valid,
-        }
+        let valid = if valid.is_empty() { "none, the game is over".to_owned() } else { valid.join(", ") };
+        OpeningError::Invalid { opening: text.to_owned(), reason, valid }
     };
-    let mut opening = Opening {
-        houses: Vec::new(),
-        banked: 0,
-        board,
-        passes: false,
-    };
+    let mut opening = Opening { houses: Vec::new(), banked: 0, board, passes: false };
     for part in text.split('-') {
         if !opening.houses.is_empty() && (opening.passes || opening.board.is_over()) {
             return Err(wrong(format!("the turn ends after {}", name(&opening.houses))));
@@ -122,27 +109,19 @@ pub fn parse_opening(table: &MoveTable, board: Board, text: &str) -> Result<Open
             // `parse` alone would let a sign or leading zeros through.
             Ok(house) if (1..=table.houses()).contains(&house) && house.to_string() == part => house,
             _ => {
-                return Err(wrong(format!(
-                    "'{part}' is no house from 1 to {}",
-                    table.houses()
-                )));
+                return Err(wrong(format!("'{part}' is no house from 1 to {}", table.houses())));
             }
         };
-        let played = table
-            .play(opening.board, house - 1)
-            .ok_or_else(|| match opening.board.is_over() {
-                true => wrong("the game is over".to_owned()),
-                false => wrong(format!("house {house} is empty")),
-            })?;
+        let played = table.play(opening.board, house - 1).ok_or_else(|| match opening.board.is_over() {
+            true => wrong("the game is over".to_owned()),
+            false => wrong(format!("house {house} is empty")),
+        })?;
         opening.houses.push(house);
         opening.banked += played.banked;
         (opening.board, opening.passes) = (played.board, !played.again);
     }
     if !opening.passes && !opening.board.is_over() {
-        return Err(wrong(format!(
-            "after {} the mover moves again",
-            name(&opening.houses)
-        )));
+        return Err(wrong(format!("after {} the mover moves again", name(&opening.houses))));
     }
     Ok(opening)
 }
@@ -152,18 +131,10 @@ pub fn parse_opening(table: &MoveTable, board: Board, text: &str) -> Result<Open
 /// # Errors
 /// [`MoveError`] for the first one that the rules do not allow.
 pub fn replay(table: &MoveTable, position: &Position, bins: &[u8]) -> Result<Position, MoveError> {
-    bins.iter()
-        .enumerate()
-        .try_fold(*position, |position, (index, &bin)| {
-            let played = position
-                .house_of_bin(bin)
-                .and_then(|house| position.play(table, house));
-            played.ok_or(MoveError {
-                number: index + 1,
-                bin,
-                position,
-            })
-        })
+    bins.iter().enumerate().try_fold(*position, |position, (index, &bin)| {
+        let played = position.house_of_bin(bin).and_then(|house| position.play(table, house));
+        played.ok_or(MoveError { number: index + 1, bin, position })
+    })
 }
 
 /// A move that the rules do not allow.

@@ -44,18 +44,13 @@ impl KalahPlan {
 
     /// A claim's truth, by the rules or from knowledge.
     fn truth(&self, known: &dyn Knowledge, board: Board, margin: i16) -> Option<bool> {
-        self.claims
-            .decided(board, margin)
-            .or_else(|| known.truth(&self.claims.claim(board, margin)))
+        self.claims.decided(board, margin).or_else(|| known.truth(&self.claims.claim(board, margin)))
     }
 
     /// All that is known of the mover's gain. Truth falls from true to false as the margin grows, so both ends are found by halving.
     fn interval(&self, known: &dyn Knowledge, board: Board) -> Interval {
         if board.is_over() {
-            return Interval {
-                low: board.swept(),
-                high: board.swept(),
-            };
+            return Interval { low: board.swept(), high: board.swept() };
         }
         let seeds = board.seeds();
         // Margins from -seeds to seeds in steps of 2, by number; the first is true, and one past the last is false.
@@ -74,18 +69,12 @@ impl KalahPlan {
         };
         let low = last_where(&|truth| truth == Some(true), 0);
         let high = last_where(&|truth| truth != Some(false), low);
-        Interval {
-            low: margin(low),
-            high: margin(high),
-        }
+        Interval { low: margin(low), high: margin(high) }
     }
 
     /// The claim that narrows an interval next; `None` when it is exact.
     fn narrow(&self, board: Board, interval: Interval) -> Option<Claim> {
-        interval
-            .exact()
-            .is_none()
-            .then(|| self.claims.claim(board, next_margin(board, interval)))
+        interval.exact().is_none().then(|| self.claims.claim(board, next_margin(board, interval)))
     }
 
     /// The value of an opening to the mover, from the gain of whoever moves after it.
@@ -97,11 +86,7 @@ impl KalahPlan {
     fn bound(&self, opening: &Opening, value: i16) -> (i16, bool) {
         let needed = value - self.position.lead() - i16::from(opening.banked);
         // The opening fails when the other gains more than -needed.
-        if opening.passes {
-            (1 - needed, false)
-        } else {
-            (needed, true)
-        }
+        if opening.passes { (1 - needed, false) } else { (needed, true) }
     }
 
     /// The claim that an at-least question needs for an opening, or nothing.
@@ -134,11 +119,7 @@ impl KalahPlan {
             let mut kept = None;
             for (house, played) in moves {
                 let margin = child_margin(gain, played.banked, played.again);
-                let polarity = if played.again {
-                    Polarity::Same
-                } else {
-                    Polarity::Opposite
-                };
+                let polarity = if played.again { Polarity::Same } else { Polarity::Opposite };
                 match self.truth(known, played.board, margin) {
                     None => return Err(self.claims.claim(played.board, margin)),
                     Some(truth) if polarity.supports(truth) => {
@@ -166,15 +147,10 @@ impl KalahPlan {
     ///
     /// Continuations wait for every opening's value: values are worth more to whoever watches, and their search warms the tables.
     fn wanted_for_values(&self, known: &dyn Knowledge) -> Vec<Claim> {
-        let intervals: Vec<Interval> = self
-            .openings
-            .iter()
-            .map(|o| self.interval(known, o.board))
-            .collect();
+        let intervals: Vec<Interval> = self.openings.iter().map(|o| self.interval(known, o.board)).collect();
         let pairs = || self.openings.iter().zip(&intervals);
-        let narrowing: Vec<Claim> = pairs()
-            .filter_map(|(o, interval)| self.narrow(o.board, *interval))
-            .collect();
+        let narrowing: Vec<Claim> =
+            pairs().filter_map(|(o, interval)| self.narrow(o.board, *interval)).collect();
         if !narrowing.is_empty() {
             return narrowing;
         }
@@ -210,10 +186,7 @@ impl KalahPlan {
             answer.continuation = self.continuation(known, opening, gain).unwrap_or_default();
             return answer;
         }
-        let ends = [
-            self.value(opening, interval.low),
-            self.value(opening, interval.high),
-        ];
+        let ends = [self.value(opening, interval.low), self.value(opening, interval.high)];
         // What the rules alone say is no news.
         let seeds = opening.board.seeds();
         let news = [interval.low > -seeds, interval.high < seeds];
@@ -230,10 +203,7 @@ impl KalahPlan {
         }
         let best = openings.iter().filter_map(|opening| opening.value).max()?;
         let ceiling = |opening: &OpeningAnswer| opening.value.or(opening.at_most);
-        openings
-            .iter()
-            .all(|opening| ceiling(opening).is_some_and(|most| most <= best))
-            .then_some(best)
+        openings.iter().all(|opening| ceiling(opening).is_some_and(|most| most <= best)).then_some(best)
     }
 }
 
@@ -265,38 +235,21 @@ impl Plan for KalahPlan {
                 .collect(),
             Question::Gain => {
                 let board = self.position.board();
-                self.narrow(board, self.interval(known, board))
-                    .into_iter()
-                    .collect()
+                self.narrow(board, self.interval(known, board)).into_iter().collect()
             }
         };
         // Openings that transpose into one board ask the same.
         let mut seen = HashSet::new();
-        let distinct: Vec<Claim> = wanted
-            .into_iter()
-            .filter(|claim| seen.insert(claim.clone()))
-            .collect();
-        if distinct.is_empty() {
-            Progress::Answered(self.partial(known))
-        } else {
-            Progress::Ask(distinct)
-        }
+        let distinct: Vec<Claim> = wanted.into_iter().filter(|claim| seen.insert(claim.clone())).collect();
+        if distinct.is_empty() { Progress::Answered(self.partial(known)) } else { Progress::Ask(distinct) }
     }
 
     fn partial(&self, known: &dyn Knowledge) -> Answer {
         if self.question == Question::Gain {
-            return Answer::Gain {
-                gain: self.interval(known, self.position.board()).exact(),
-            };
+            return Answer::Gain { gain: self.interval(known, self.position.board()).exact() };
         }
-        let openings: Vec<OpeningAnswer> = self
-            .openings
-            .iter()
-            .map(|opening| self.opening_answer(known, opening))
-            .collect();
-        Answer::Openings {
-            value: self.best(&openings),
-            openings,
-        }
+        let openings: Vec<OpeningAnswer> =
+            self.openings.iter().map(|opening| self.opening_answer(known, opening)).collect();
+        Answer::Openings { value: self.best(&openings), openings }
     }
 }

@@ -58,10 +58,7 @@ impl Position {
         let (mine, theirs) = if mover == Player::South { (0, 1) } else { (1, 0) };
         Self {
             houses,
-            board: Board {
-                mine: sides[mine],
-                theirs: sides[theirs],
-            },
+            board: Board { mine: sides[mine], theirs: sides[theirs] },
             my_store: stores[mine],
             their_store: stores[theirs],
             mover,
@@ -85,21 +82,13 @@ impl Position {
 
     /// The seeds in a side's houses from its left.
     pub fn houses_of(&self, player: Player) -> Vec<u8> {
-        let word = if player == self.mover {
-            self.board.mine
-        } else {
-            self.board.theirs
-        };
+        let word = if player == self.mover { self.board.mine } else { self.board.theirs };
         word.to_le_bytes()[..usize::from(self.houses)].to_vec()
     }
 
     /// The seeds in a side's store.
     pub fn store_of(&self, player: Player) -> u8 {
-        if player == self.mover {
-            self.my_store
-        } else {
-            self.their_store
-        }
+        if player == self.mover { self.my_store } else { self.their_store }
     }
 
     /// What the mover's store holds more than the other's.
@@ -125,23 +114,13 @@ impl Position {
         } else {
             (self.their_store, my_store, self.mover.other())
         };
-        Some(Self {
-            houses: self.houses,
-            board: played.board,
-            my_store,
-            their_store,
-            mover,
-        })
+        Some(Self { houses: self.houses, board: played.board, my_store, their_store, mover })
     }
 
     /// South's final store less North's, when the game is over and swept.
     pub fn final_difference(&self) -> Option<i16> {
         let difference = self.is_over().then(|| self.lead() + self.board.swept())?;
-        Some(if self.mover == Player::South {
-            difference
-        } else {
-            -difference
-        })
+        Some(if self.mover == Player::South { difference } else { -difference })
     }
 
     /// The bin number of one of the mover's houses (from 0 at its left): South's are 1 to h, its store h + 1, North's
@@ -162,8 +141,5 @@ impl Position {
 
 /// Packs a side's houses, the leftmost in the lowest byte.
 pub(super) fn pack(houses: &[u8]) -> u64 {
-    houses
-        .iter()
-        .rev()
-        .fold(0, |word, &seeds| word << 8 | u64::from(seeds))
+    houses.iter().rev().fold(0, |word, &seeds| word << 8 | u64::from(seeds))
 }

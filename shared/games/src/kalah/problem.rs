@@ -43,11 +43,7 @@ impl Problem {
     /// # Errors
     /// Names the field, the place in it and what would be right.
     pub fn from_text(rules: &str, position: &str, question: &str) -> Result<Self, KalahError> {
-        let rules = if rules.is_empty() {
-            Rules::Standard
-        } else {
-            rules.parse()?
-        };
+        let rules = if rules.is_empty() { Rules::Standard } else { rules.parse()? };
         let position: Position = position.parse()?;
         let words: Vec<&str> = question.split_whitespace().collect();
         let (question, opening) = match words[..] {
@@ -57,9 +53,7 @@ impl Problem {
             ["at-least", value, opening] => (Question::AtLeast(difference(value)?), Some(opening)),
             ["gain"] => (Question::Gain, None),
             _ => {
-                return Err(KalahError::Question {
-                    text: question.to_owned(),
-                });
+                return Err(KalahError::Question { text: question.to_owned() });
             }
         };
         Self::new(position, rules, question, opening)
@@ -76,21 +70,13 @@ impl Problem {
         opening: Option<&str>,
     ) -> Result<Self, KalahError> {
         let table = MoveTable::new(position.houses(), rules);
-        let named = opening
-            .map(|text| parse_opening(&table, position.board(), text))
-            .transpose()?;
+        let named = opening.map(|text| parse_opening(&table, position.board(), text)).transpose()?;
         let openings = match (&question, &named) {
             (Question::Gain, _) => Vec::new(),
             (_, Some(opening)) => vec![opening.clone()],
             (_, None) => openings(&table, position.board())?,
         };
-        Ok(Self {
-            position,
-            rules,
-            question,
-            named,
-            openings,
-        })
+        Ok(Self { position, rules, question, named, openings })
     }
 
     /// The position.
@@ -144,9 +130,7 @@ fn difference(text: &str) -> Result<i16, KalahError> {
     let limit = i16::from(SEEDS_MAX);
     match text.parse() {
         Ok(value) if (-limit..=limit).contains(&value) => Ok(value),
-        _ => Err(KalahError::Difference {
-            text: text.to_owned(),
-        }),
+        _ => Err(KalahError::Difference { text: text.to_owned() }),
     }
 }
 

@@ -35,9 +35,7 @@ impl Board {
     /// The board with these cells; bits outside the rectangle are ignored. `None` for an empty rectangle or one of more
     /// than [`CELLS_MAX`] cells.
     pub fn new(width: usize, height: usize, cells: u64) -> Option<Self> {
-        let area = width
-            .checked_mul(height)
-            .filter(|area| (1..=CELLS_MAX).contains(area))?;
+        let area = width.checked_mul(height).filter(|area| (1..=CELLS_MAX).contains(area))?;
         let (mut black, mut room) = (0, [0u64; 4]);
         for bit in 0..area {
             let (x, y) = (bit % width, bit / width);
@@ -95,11 +93,7 @@ impl Board {
     #[inline(always)]
     pub fn ahead(&self, direction: usize, steps: u32, set: u64) -> u64 {
         let by = self.strides[direction / 2] * steps;
-        if direction.is_multiple_of(2) {
-            set << by
-        } else {
-            set >> by
-        }
+        if direction.is_multiple_of(2) { set << by } else { set >> by }
     }
 
     /// The opposite of [`Board::ahead`]: bit `i` says whether the set has the cell `steps` ahead of `i`.

@@ -30,10 +30,7 @@ pub struct KonaneClaims {
 impl KonaneClaims {
     /// The claims on this board.
     pub fn new(board: Board) -> Self {
-        Self {
-            board,
-            symmetries: Symmetries::of(&board),
-        }
+        Self { board, symmetries: Symmetries::of(&board) }
     }
 
     /// The board.
@@ -56,10 +53,7 @@ impl KonaneClaims {
         bytes.extend((stones & self.board.colour(Side::White)).to_le_bytes());
         bytes.push(mover as u8);
         let subject = Subject::new(bytes).expect("27 bytes are fewer than any subject's limit");
-        Claim {
-            subject,
-            parameter: 0,
-        }
+        Claim { subject, parameter: 0 }
     }
 
     /// The position that a claim is about.
@@ -67,10 +61,8 @@ impl KonaneClaims {
     /// # Errors
     /// [`ClaimError::Malformed`] for bytes that are not the canonical form of a position on this board.
     pub fn position(&self, claim: &Claim) -> Result<Position, ClaimError> {
-        let (stones, mover) = self.read(claim).map_err(|reason| ClaimError::Malformed {
-            game: "konane",
-            reason,
-        })?;
+        let (stones, mover) =
+            self.read(claim).map_err(|reason| ClaimError::Malformed { game: "konane", reason })?;
         Position::new(self.board, stones, mover).ok_or_else(|| ClaimError::Malformed {
             game: "konane",
             reason: "a stone off the board".to_owned(),
@@ -86,11 +78,7 @@ impl KonaneClaims {
             .try_into()
             .map_err(|_| format!("a subject of {} bytes: expected {SUBJECT_BYTES}", bytes.len()))?;
         let word = |at: usize| {
-            bytes[at..]
-                .iter()
-                .take(8)
-                .rev()
-                .fold(0u64, |word, &byte| word << 8 | u64::from(byte))
+            bytes[at..].iter().take(8).rev().fold(0u64, |word, &byte| word << 8 | u64::from(byte))
         };
         let board = &self.board;
         let (width, height, cells) = (usize::from(bytes[0]), usize::from(bytes[1]), word(2));
@@ -130,12 +118,7 @@ impl KonaneClaims {
 
 impl ClaimRules for KonaneClaims {
     fn namespace(&self) -> String {
-        format!(
-            "konane/{}x{}/{:016x}",
-            self.board.height(),
-            self.board.width(),
-            self.board.cells()
-        )
+        format!("konane/{}x{}/{:016x}", self.board.height(), self.board.width(), self.board.cells())
     }
 
     fn check(&self, claim: &Claim) -> Result<(), ClaimError> {
@@ -147,17 +130,9 @@ impl ClaimRules for KonaneClaims {
         if position.is_lost() {
             return Ok(Expansion::Decided(false));
         }
-        let children: BTreeSet<Claim> = position
-            .successors()
-            .map(|child| self.claim(child.stones(), child.mover()))
-            .collect();
-        let edges = children
-            .into_iter()
-            .map(|claim| Edge {
-                polarity: Polarity::Opposite,
-                claim,
-            })
-            .collect();
+        let children: BTreeSet<Claim> =
+            position.successors().map(|child| self.claim(child.stones(), child.mover())).collect();
+        let edges = children.into_iter().map(|claim| Edge { polarity: Polarity::Opposite, claim }).collect();
         Ok(Expansion::Open(edges))
     }
 

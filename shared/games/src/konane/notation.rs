@@ -17,11 +17,7 @@ pub struct Cell {
 impl Cell {
     /// The side whose colour the cell has.
     pub fn side(self) -> Side {
-        if (self.x + self.y).is_multiple_of(2) {
-            Side::Black
-        } else {
-            Side::White
-        }
+        if (self.x + self.y).is_multiple_of(2) { Side::Black } else { Side::White }
     }
 }
 
@@ -32,10 +28,7 @@ impl fmt::Display for Cell {
             letters.push(char::from(b'a' + ((rest - 1) % 26) as u8));
             rest = (rest - 1) / 26;
         }
-        letters
-            .iter()
-            .rev()
-            .try_for_each(|letter| write!(f, "{letter}"))?;
+        letters.iter().rev().try_for_each(|letter| write!(f, "{letter}"))?;
         write!(f, "{}", self.y + 1)
     }
 }
@@ -44,9 +37,7 @@ impl FromStr for Cell {
     type Err = NotationError;
 
     fn from_str(text: &str) -> Result<Self, NotationError> {
-        let error = || NotationError::Cell {
-            text: text.to_owned(),
-        };
+        let error = || NotationError::Cell { text: text.to_owned() };
         let digits = text.find(|c: char| !c.is_ascii_lowercase()).ok_or_else(error)?;
         let (letters, number) = text.split_at(digits);
         // Two letters and two digits name every column and row of any board; more could overflow.
@@ -56,14 +47,9 @@ impl FromStr for Cell {
         {
             return Err(error());
         }
-        let column = letters
-            .bytes()
-            .fold(0, |column, letter| column * 26 + usize::from(letter - b'a') + 1);
+        let column = letters.bytes().fold(0, |column, letter| column * 26 + usize::from(letter - b'a') + 1);
         let row: usize = number.parse().map_err(|_| error())?;
-        Ok(Self {
-            x: column - 1,
-            y: row.checked_sub(1).ok_or_else(error)?,
-        })
+        Ok(Self { x: column - 1, y: row.checked_sub(1).ok_or_else(error)? })
     }
 }
 
@@ -84,9 +70,7 @@ impl FromStr for Side {
         match text {
             "black" => Ok(Self::Black),
             "white" => Ok(Self::White),
-            _ => Err(NotationError::Side {
-                text: text.to_owned(),
-            }),
+            _ => Err(NotationError::Side { text: text.to_owned() }),
         }
     }
 }
@@ -122,13 +106,8 @@ impl Position {
             return Err(NotationError::MoverMissing);
         };
         let mut letters = mover.chars();
-        let side = letters
-            .next()
-            .and_then(Side::from_letter)
-            .filter(|_| letters.next().is_none());
-        let side = side.ok_or_else(|| NotationError::Mover {
-            text: mover.to_owned(),
-        })?;
+        let side = letters.next().and_then(Side::from_letter).filter(|_| letters.next().is_none());
+        let side = side.ok_or_else(|| NotationError::Mover { text: mover.to_owned() })?;
         Self::from_picture(picture.trim_end(), side)
     }
 
@@ -144,20 +123,13 @@ impl Position {
         }
         let area = width.saturating_mul(height);
         if area > CELLS_MAX {
-            return Err(NotationError::TooBig {
-                rows: height,
-                columns: width,
-            });
+            return Err(NotationError::TooBig { rows: height, columns: width });
         }
         let (mut cells, mut stones) = (0u64, 0u64);
         for (y, row) in picture.split('|').enumerate() {
             let found = row.chars().count();
             if found != width {
-                return Err(NotationError::Ragged {
-                    row: y + 1,
-                    found,
-                    expected: width,
-                });
+                return Err(NotationError::Ragged { row: y + 1, found, expected: width });
             }
             for (x, character) in row.chars().enumerate() {
                 let (cell, bit) = (Cell { x, y }, 1 << (y * width + x));
@@ -179,10 +151,7 @@ impl Position {
                 }
             }
         }
-        let too_big = NotationError::TooBig {
-            rows: height,
-            columns: width,
-        };
+        let too_big = NotationError::TooBig { rows: height, columns: width };
         let board = Board::new(width, height, cells).ok_or(too_big.clone())?;
         Self::new(board, stones, mover).ok_or(too_big)
     }

@@ -74,18 +74,13 @@ impl Position {
     /// All jumps of the mover.
     pub fn jumps(&self) -> Vec<Jump> {
         let mut jumps = Vec::new();
-        self.board
-            .for_each_jump(self.stones, self.mover, |jump| jumps.push(jump));
+        self.board.for_each_jump(self.stones, self.mover, |jump| jumps.push(jump));
         jumps
     }
 
     /// The position after each jump of the mover.
     pub fn successors(&self) -> impl Iterator<Item = Self> {
         let (board, mover) = (self.board, self.mover.other());
-        self.jumps().into_iter().map(move |jump| Self {
-            board,
-            stones: jump.stones,
-            mover,
-        })
+        self.jumps().into_iter().map(move |jump| Self { board, stones: jump.stones, mover })
     }
 }

@@ -41,23 +41,16 @@ impl Problem {
     /// Names the field, the place in it and what would be right.
     pub fn from_text(rules: &str, position: &str, question: &str) -> Result<Self, ProblemError> {
         if !rules.is_empty() {
-            return Err(ProblemError::Rules {
-                text: rules.to_owned(),
-            });
+            return Err(ProblemError::Rules { text: rules.to_owned() });
         }
         let question = match question {
             "" | "winner" => Question::Winner,
             "outcome" => Question::Outcome,
             _ => {
-                return Err(ProblemError::Question {
-                    text: question.to_owned(),
-                });
+                return Err(ProblemError::Question { text: question.to_owned() });
             }
         };
-        Ok(Self {
-            position: Position::from_text(position)?,
-            question,
-        })
+        Ok(Self { position: Position::from_text(position)?, question })
     }
 
     /// The problem's canonical text.
@@ -89,11 +82,7 @@ impl KonanePlan {
     pub fn new(problem: &Problem) -> Self {
         let claims = problem.claims();
         let root = claims.claim(problem.position.stones(), problem.position.mover());
-        Self {
-            problem: *problem,
-            claims,
-            root,
-        }
+        Self { problem: *problem, claims, root }
     }
 
     /// The answer if the mover's fate is this.

@@ -27,9 +27,8 @@ impl FromStr for Start {
             "center" => return Ok(Self::Center),
             _ => {}
         }
-        let (first, second) = text.split_once(',').ok_or_else(|| StartError::Unknown {
-            text: text.to_owned(),
-        })?;
+        let (first, second) =
+            text.split_once(',').ok_or_else(|| StartError::Unknown { text: text.to_owned() })?;
         Ok(Self::Cells(first.trim().parse()?, second.trim().parse()?))
     }
 }
@@ -58,28 +57,14 @@ impl Position {
             Start::Corner => (Cell { x: 0, y: 0 }, Cell { x: 1, y: 0 }),
             Start::Center => {
                 let (x, y) = (columns / 2, rows / 2);
-                (
-                    Cell { x, y },
-                    Cell {
-                        x: x.checked_sub(1).ok_or_else(narrow)?,
-                        y,
-                    },
-                )
+                (Cell { x, y }, Cell { x: x.checked_sub(1).ok_or_else(narrow)?, y })
             }
             Start::Cells(a, b) => (a, b),
         };
         for cell in [a, b] {
             if cell.x >= columns || cell.y >= rows {
-                let last = Cell {
-                    x: columns - 1,
-                    y: rows - 1,
-                };
-                return Err(StartError::Outside {
-                    cell,
-                    rows,
-                    columns,
-                    last,
-                });
+                let last = Cell { x: columns - 1, y: rows - 1 };
+                return Err(StartError::Outside { cell, rows, columns, last });
             }
         }
         if a.x.abs_diff(b.x) + a.y.abs_diff(b.y) != 1 {
@@ -97,18 +82,10 @@ impl Position {
 pub fn size_from_text(text: &str) -> Result<(usize, usize), StartError> {
     let number = |digits: &str| {
         // `parse` alone would take a sign.
-        digits
-            .bytes()
-            .all(|c| c.is_ascii_digit())
-            .then(|| digits.parse::<usize>().ok())
-            .flatten()
+        digits.bytes().all(|c| c.is_ascii_digit()).then(|| digits.parse::<usize>().ok()).flatten()
     };
-    let sides = text
-        .split_once('x')
-        .and_then(|(rows, columns)| Some((number(rows)?, number(columns)?)));
-    let (rows, columns) = sides.ok_or_else(|| StartError::SizeText {
-        text: text.to_owned(),
-    })?;
+    let sides = text.split_once('x').and_then(|(rows, columns)| Some((number(rows)?, number(columns)?)));
+    let (rows, columns) = sides.ok_or_else(|| StartError::SizeText { text: text.to_owned() })?;
     Board::full(columns, rows).ok_or(StartError::Size { rows, columns })?;
     Ok((rows, columns))
 }

@@ -27,10 +27,7 @@ impl Map {
     #[inline(always)]
     fn image(&self, stones: u64) -> u64 {
         let bytes = stones.to_le_bytes();
-        self.images
-            .iter()
-            .zip(bytes)
-            .fold(0, |image, (table, byte)| image | table[usize::from(byte)])
+        self.images.iter().zip(bytes).fold(0, |image, (table, byte)| image | table[usize::from(byte)])
     }
 }
 
@@ -49,11 +46,7 @@ impl Symmetries {
                 let (x, y) = (bit % width, bit / width);
                 let x = if kind & 1 != 0 { width - 1 - x } else { x };
                 let y = if kind & 2 != 0 { height - 1 - y } else { y };
-                if kind & 4 != 0 {
-                    x * width + y
-                } else {
-                    y * width + x
-                }
+                if kind & 4 != 0 { x * width + y } else { y * width + x }
             };
             let image_of_set = |set: u64| {
                 (0..area)
@@ -70,10 +63,7 @@ impl Symmetries {
             maps.push(Map { images, swaps });
         }
         let swapping = maps.iter().any(|map| map.swaps);
-        Self {
-            maps: maps.into(),
-            swapping,
-        }
+        Self { maps: maps.into(), swapping }
     }
 
     /// The canonical form of some sets of cells (usually one: the stones) and a mover: of all images the one with the

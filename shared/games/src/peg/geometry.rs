@@ -58,30 +58,19 @@ impl Geometry {
                     }
                     '#' => {}
                     _ => {
-                        return Err(NotationError::UnknownCell {
-                            row: y + 1,
-                            column: x + 1,
-                            found,
-                        });
+                        return Err(NotationError::UnknownCell { row: y + 1, column: x + 1, found });
                     }
                 }
             }
             let length = row.chars().count();
             if length != columns {
-                return Err(NotationError::Ragged {
-                    row: y + 1,
-                    columns: length,
-                    expected: columns,
-                });
+                return Err(NotationError::Ragged { row: y + 1, columns: length, expected: columns });
             }
         }
         if cells.len() > HOLES_MAX {
             return Err(NotationError::TooManyHoles { holes: cells.len() });
         }
-        let board = pegs
-            .iter()
-            .enumerate()
-            .fold(0, |board, (hole, &peg)| board | u64::from(peg) << hole);
+        let board = pegs.iter().enumerate().fold(0, |board, (hole, &peg)| board | u64::from(peg) << hole);
         if board == 0 {
             return Err(NotationError::NoPeg);
         }
@@ -124,10 +113,7 @@ impl Geometry {
     /// The hole in a column and row, from 0, if there is one.
     pub fn hole_at(&self, x: usize, y: usize) -> Option<Hole> {
         // Reading order is the order of (row, column).
-        self.cells
-            .binary_search_by_key(&(y, x), |&(x, y)| (y, x))
-            .ok()
-            .map(hole)
+        self.cells.binary_search_by_key(&(y, x), |&(x, y)| (y, x)).ok().map(hole)
     }
 
     /// The hole's column and row, from 0.
@@ -146,21 +132,16 @@ impl Geometry {
     /// # Errors
     /// [`NotationError::CellName`] for a text that names no cell, [`NotationError::NoHole`] for a cell without a hole.
     pub fn hole_named(&self, name: &str) -> Result<Hole, NotationError> {
-        let not_a_cell = || NotationError::CellName {
-            name: name.to_owned(),
-        };
-        let digits = name
-            .find(|c: char| !c.is_ascii_lowercase())
-            .ok_or_else(not_a_cell)?;
+        let not_a_cell = || NotationError::CellName { name: name.to_owned() };
+        let digits = name.find(|c: char| !c.is_ascii_lowercase()).ok_or_else(not_a_cell)?;
         let (letters, number) = name.split_at(digits);
         if letters.is_empty() || number.starts_with('0') || !number.bytes().all(|c| c.is_ascii_digit()) {
             return Err(not_a_cell());
         }
         // Names too long for a picture fall outside of it, whatever they say.
-        let x = letters.bytes().fold(0usize, |x, letter| {
-            x.saturating_mul(26)
-                .saturating_add(usize::from(letter - b'a') + 1)
-        });
+        let x = letters
+            .bytes()
+            .fold(0usize, |x, letter| x.saturating_mul(26).saturating_add(usize::from(letter - b'a') + 1));
         let y = number.parse::<usize>().unwrap_or(usize::MAX);
         self.hole_at(x - 1, y - 1).ok_or_else(|| {
             let (left, right, top, bottom) = self.bounds();
@@ -185,16 +166,8 @@ impl Geometry {
                 let first = first.and_then(|(x, y)| self.hole_at(x, y));
                 let second = self.hole_at(second.0, second.1);
                 if let (Some(first), Some(second)) = (first, second) {
-                    jumps.push(Jump {
-                        from: first,
-                        over,
-                        to: second,
-                    });
-                    jumps.push(Jump {
-                        from: second,
-                        over,
-                        to: first,
-                    });
+                    jumps.push(Jump { from: first, over, to: second });
+                    jumps.push(Jump { from: second, over, to: first });
                 }
             }
         }
@@ -240,9 +213,7 @@ impl Geometry {
             parities[0][(x + y) % 3] ^= 1;
             parities[1][(x + SIDE_MAX * 3 - y) % 3] ^= 1;
         }
-        parities
-            .iter()
-            .fold(0, |class, [a, b, c]| class << 2 | (a ^ b) << 1 | (b ^ c))
+        parities.iter().fold(0, |class, [a, b, c]| class << 2 | (a ^ b) << 1 | (b ^ c))
     }
 
     /// First and last column, first and last row that have a hole, from 0.

@@ -61,10 +61,7 @@ impl JumpTable {
         let mut legal = [u64::MAX; JUMP_WORDS];
         for (byte, sets) in self.allowed.chunks_exact(256).enumerate() {
             let set = &sets[(board >> (8 * byte)) as usize & 0xff];
-            legal
-                .iter_mut()
-                .zip(set)
-                .for_each(|(legal, allowed)| *legal &= allowed);
+            legal.iter_mut().zip(set).for_each(|(legal, allowed)| *legal &= allowed);
         }
         legal
     }

@@ -7,14 +7,8 @@ use crate::problem::Fields;
 
 /// Boards that have a name: the name, and the shape with all holes filled but the centre, d4.
 pub const NAMED_BOARDS: [(&str, &str); 2] = [
-    (
-        "english",
-        "##ooo##|##ooo##|ooooooo|ooo.ooo|ooooooo|##ooo##|##ooo##",
-    ),
-    (
-        "european",
-        "##ooo##|#ooooo#|ooooooo|ooo.ooo|ooooooo|#ooooo#|##ooo##",
-    ),
+    ("english", "##ooo##|##ooo##|ooooooo|ooo.ooo|ooooooo|##ooo##|##ooo##"),
+    ("european", "##ooo##|#ooooo#|ooooooo|ooo.ooo|ooooooo|#ooooo#|##ooo##"),
 ];
 
 /// Where the last peg must be.
@@ -45,25 +39,17 @@ impl Problem {
     /// [`NotationError`] names the place and what would be right.
     pub fn from_text(rules: &str, position: &str, question: &str) -> Result<Self, NotationError> {
         if !rules.is_empty() {
-            return Err(NotationError::Rules {
-                rules: rules.to_owned(),
-            });
+            return Err(NotationError::Rules { rules: rules.to_owned() });
         }
         let (geometry, start) = Geometry::parse(position)?;
         let finish = match question.strip_prefix("finish ") {
             None if question.is_empty() => Finish::Any,
             None => {
-                return Err(NotationError::Question {
-                    question: question.to_owned(),
-                });
+                return Err(NotationError::Question { question: question.to_owned() });
             }
             Some(finish) => read_finish(&geometry, finish)?,
         };
-        Ok(Self {
-            geometry,
-            start,
-            finish,
-        })
+        Ok(Self { geometry, start, finish })
     }
 
     /// The problem of a named board (one of [`NAMED_BOARDS`]): all pegs but `start`, the centre d4 unless told otherwise;
@@ -72,24 +58,15 @@ impl Problem {
     /// # Errors
     /// [`NotationError::BoardName`] for another board, and what is wrong with a cell.
     pub fn named(name: &str, start: Option<&str>, finish: Option<&str>) -> Result<Self, NotationError> {
-        let picture = NAMED_BOARDS
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, picture)| picture);
+        let picture = NAMED_BOARDS.iter().find(|(known, _)| *known == name).map(|(_, picture)| picture);
         let Some(picture) = picture else {
-            return Err(NotationError::BoardName {
-                name: name.to_owned(),
-            });
+            return Err(NotationError::BoardName { name: name.to_owned() });
         };
         let (geometry, _) = Geometry::parse(picture)?;
         let hole = geometry.hole_named(start.unwrap_or("d4"))?;
         let finish = finish.map_or(Ok(Finish::Hole(hole)), |finish| read_finish(&geometry, finish))?;
         let start = geometry.full() ^ hole.board();
-        Ok(Self {
-            geometry,
-            start,
-            finish,
-        })
+        Ok(Self { geometry, start, finish })
     }
 
     /// The problem's canonical text.

@@ -17,10 +17,7 @@ impl Symmetry {
 
     /// The image of a board.
     pub fn apply(&self, board: u64) -> u64 {
-        self.images
-            .iter()
-            .enumerate()
-            .fold(0, |image, (hole, to)| image | (board >> hole & 1) << to.index())
+        self.images.iter().enumerate().fold(0, |image, (hole, to)| image | (board >> hole & 1) << to.index())
     }
 }
 
@@ -41,11 +38,7 @@ impl Images {
     #[inline]
     pub fn changed(&self, changes: &Self) -> Self {
         let mut images = *self;
-        images
-            .0
-            .iter_mut()
-            .zip(&changes.0)
-            .for_each(|(image, change)| *image ^= change);
+        images.0.iter_mut().zip(&changes.0).for_each(|(image, change)| *image ^= change);
         images
     }
 
@@ -93,10 +86,7 @@ impl Orbits {
                 *image = symmetry.apply(value << shift);
             }
         }
-        Self {
-            images,
-            order: group.len() as u32,
-        }
+        Self { images, order: group.len() as u32 }
     }
 
     /// The number of symmetries in the group: 1, 2, 4 or 8.
@@ -110,11 +100,7 @@ impl Orbits {
         let mut images = Images::default();
         for (byte, rows) in self.images.chunks_exact(256).enumerate() {
             let row = &rows[(board >> (8 * byte)) as usize & 0xff];
-            images
-                .0
-                .iter_mut()
-                .zip(&row.0)
-                .for_each(|(image, part)| *image |= part);
+            images.0.iter_mut().zip(&row.0).for_each(|(image, part)| *image |= part);
         }
         images
     }

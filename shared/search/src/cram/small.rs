@@ -26,9 +26,7 @@ const WIDTH_SHIFT: u32 = 56;
 
 impl SmallNimbers {
     pub(super) fn new() -> Self {
-        Self {
-            slots: vec![0; 1 << SLOTS_LOG2].into_boxed_slice(),
-        }
+        Self { slots: vec![0; 1 << SLOTS_LOG2].into_boxed_slice() }
     }
 
     /// The nimber of a component of at most [`SMALL_CELLS_MAX`] cells.

@@ -22,12 +22,7 @@ pub struct Couple {
 
 impl Couple {
     fn new(heap: u8) -> Self {
-        Self {
-            main: None,
-            heap,
-            others: Vec::new(),
-            last_nimber_min: 0,
-        }
+        Self { main: None, heap, others: Vec::new(), last_nimber_min: 0 }
     }
 
     /// Adds a component, or cancels an equal one, which with it makes *0.
@@ -37,22 +32,15 @@ impl Couple {
             return;
         };
         if main == component {
-            self.main = if self.others.is_empty() {
-                None
-            } else {
-                Some(self.others.remove(0))
-            };
+            self.main = if self.others.is_empty() { None } else { Some(self.others.remove(0)) };
             return;
         }
         if let Some(index) = self.others.iter().position(|other| *other == component) {
             self.others.remove(index);
             return;
         }
-        let (larger, smaller) = if rank(&component) > rank(&main) {
-            (component, main)
-        } else {
-            (main, component)
-        };
+        let (larger, smaller) =
+            if rank(&component) > rank(&main) { (component, main) } else { (main, component) };
         self.main = Some(larger);
         let index = self.others.partition_point(|other| rank(other) > rank(&smaller));
         self.others.insert(index, smaller);
@@ -98,12 +86,7 @@ impl CramTree {
     /// [`SMALL_CELLS_MAX`] is taken as that.
     pub fn with_small_cells(namespace: Namespace, cells_max: u32) -> Self {
         let small_cells_max = cells_max.min(SMALL_CELLS_MAX);
-        Self {
-            namespace,
-            small: SmallNimbers::new(),
-            small_cells_max,
-            latest: None,
-        }
+        Self { namespace, small: SmallNimbers::new(), small_cells_max, latest: None }
     }
 
     fn is_small(&self, component: &Component) -> bool {
@@ -140,10 +123,7 @@ impl CramTree {
 
     /// Moves the components of known nimber into the heap, except that a last one stays unless it is small.
     fn fold(&mut self, couple: &mut Couple, table: &dyn Table) {
-        if couple
-            .main
-            .is_none_or(|main| couple.others.is_empty() && !self.is_small(&main))
-        {
+        if couple.main.is_none_or(|main| couple.others.is_empty() && !self.is_small(&main)) {
             return;
         }
         let components: Vec<Component> = couple.others.drain(..).rev().chain(couple.main.take()).collect();
@@ -171,9 +151,7 @@ impl Tree for CramTree {
     fn state(&self, claim: &Claim) -> Result<Couple, ClaimError> {
         let (sum, heap) = CramClaims::couple(claim)?;
         let mut couple = Couple::new(heap);
-        sum.components()
-            .iter()
-            .for_each(|component| couple.add(*component));
+        sum.components().iter().for_each(|component| couple.add(*component));
         Ok(couple)
     }
 
@@ -258,10 +236,7 @@ impl Tree for CramTree {
         branches.sort_unstable_by(|a, b| a.state.cmp(&b.state));
         branches.dedup_by(|a, b| a.state == b.state);
         for heap in 0..state.heap {
-            branches.push(branch(Couple {
-                heap,
-                ..state.clone()
-            }));
+            branches.push(branch(Couple { heap, ..state.clone() }));
         }
         if branches.is_empty() { Some(false) } else { None }
     }
@@ -286,9 +261,5 @@ impl Tree for CramTree {
 /// 134,118 expansions; the exact number of moves makes 157,650, and no estimate 323,087.
 fn branch(state: Couple) -> Branch<Couple> {
     let cells = state.main.iter().chain(&state.others).map(Component::len).sum();
-    Branch {
-        polarity: Polarity::Opposite,
-        numbers: Numbers::open(1, cells),
-        state,
-    }
+    Branch { polarity: Polarity::Opposite, numbers: Numbers::open(1, cells), state }
 }

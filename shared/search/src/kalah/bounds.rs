@@ -30,21 +30,14 @@ impl Bounds {
     pub fn new(seeds: u8) -> Self {
         let bits = seeds.clamp(SLOT_BITS_MIN, SLOT_BITS_MAX);
         // An empty slot is the empty board, which is over and never asked about.
-        Self {
-            slots: vec![Slot::default(); 1 << bits],
-            shift: 64 - u32::from(bits),
-        }
+        Self { slots: vec![Slot::default(); 1 << bits], shift: 64 - u32::from(bits) }
     }
 
     /// Both sides multiplied by odd constants (from the golden ratio and the square root of 3) so that every house reaches
     /// the top bits.
     fn slot_of(&self, state: State) -> usize {
         let mixed = state.board.mine.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            ^ state
-                .board
-                .theirs
-                .wrapping_mul(0xbb67_ae85_84ca_a73b)
-                .rotate_left(32);
+            ^ state.board.theirs.wrapping_mul(0xbb67_ae85_84ca_a73b).rotate_left(32);
         (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
@@ -67,12 +60,8 @@ impl Bounds {
         let index = self.slot_of(state);
         let slot = &mut self.slots[index];
         if slot.mine != state.board.mine || slot.theirs != state.board.theirs {
-            *slot = Slot {
-                mine: state.board.mine,
-                theirs: state.board.theirs,
-                low: i16::MIN,
-                high: i16::MAX,
-            };
+            *slot =
+                Slot { mine: state.board.mine, theirs: state.board.theirs, low: i16::MIN, high: i16::MAX };
         }
         if truth {
             slot.low = slot.low.max(state.margin);

@@ -54,30 +54,17 @@ impl Endgames {
         let houses = table.houses();
         let places = 2 * u64::from(houses);
         let fits = |&seeds: &u8| boards(u64::from(seeds), places) <= LEVEL_ENTRIES_MAX;
-        let seeds_max = (0..=seeds_max.min(LEVEL_SEEDS_MAX))
-            .take_while(fits)
-            .last()
-            .unwrap_or(0);
+        let seeds_max = (0..=seeds_max.min(LEVEL_SEEDS_MAX)).take_while(fits).last().unwrap_or(0);
         let choose = (0..places - 1)
             .map(|i| {
                 std::array::from_fn(|p| {
                     // Prefix sums stay within `seeds_max`; larger ones would overflow and are never looked up.
-                    if p > usize::from(seeds_max) {
-                        0
-                    } else {
-                        choose(p as u64 + i, i + 1) as u32
-                    }
+                    if p > usize::from(seeds_max) { 0 } else { choose(p as u64 + i, i + 1) as u32 }
                 })
             })
             .collect();
-        let mut endgames = Self {
-            choose,
-            levels: Vec::new(),
-            houses,
-            rules: table.rules(),
-            seeds_max,
-            next_at: 0,
-        };
+        let mut endgames =
+            Self { choose, levels: Vec::new(), houses, rules: table.rules(), seeds_max, next_at: 0 };
         endgames.next_at = endgames.price();
         endgames
     }
@@ -105,10 +92,7 @@ impl Endgames {
     fn grow(&mut self, table: &MoveTable) {
         let seeds = self.levels.len();
         let shared = |built: &Built| {
-            built
-                .get(&(self.houses, self.rules))
-                .and_then(|levels| levels.get(seeds))
-                .cloned()
+            built.get(&(self.houses, self.rules)).and_then(|levels| levels.get(seeds)).cloned()
         };
         // A level is complete before it is shared, so a thread that died while holding the lock broke nothing.
         let found = shared(&BUILT.lock().unwrap_or_else(PoisonError::into_inner));
@@ -140,11 +124,7 @@ impl Endgames {
         if level[index] != UNKNOWN {
             return level[index];
         }
-        let mut best = if board.is_over() {
-            board.swept() as i8
-        } else {
-            UNKNOWN
-        };
+        let mut best = if board.is_over() { board.swept() as i8 } else { UNKNOWN };
         for (_, played) in table.moves(board) {
             let below = seeds - i16::from(played.banked);
             let gain = match self.levels.get(below as usize) {
@@ -235,10 +215,7 @@ mod tests {
             for seeds in 0..=6 {
                 let mut seen = vec![0; boards(seeds, 2 * u64::from(houses)) as usize];
                 for_each_board(houses, seeds as u8, &mut |board| seen[endgames.index(board)] += 1);
-                assert!(
-                    seen.iter().all(|&times| times == 1),
-                    "{houses} houses, {seeds} seeds: {seen:?}"
-                );
+                assert!(seen.iter().all(|&times| times == 1), "{houses} houses, {seeds} seeds: {seen:?}");
             }
         }
     }

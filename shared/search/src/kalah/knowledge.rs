@@ -32,14 +32,8 @@ pub struct Children {
 
 impl Children {
     fn none() -> Self {
-        let unused = Child {
-            state: State::default(),
-            polarity: Polarity::Same,
-        };
-        Self {
-            children: [unused; HOUSES_MAX as usize],
-            count: 0,
-        }
+        let unused = Child { state: State::default(), polarity: Polarity::Same };
+        Self { children: [unused; HOUSES_MAX as usize], count: 0 }
     }
 
     fn push(&mut self, child: Child) {
@@ -70,12 +64,7 @@ impl Knowledge {
     /// The rules alone. `seeds_max`: no board has more seeds in play.
     pub fn new(moves: MoveTable, seeds_max: u8) -> Self {
         let endgames = Endgames::new(&moves, seeds_max);
-        Self {
-            moves,
-            endgames,
-            bounds: Bounds::new(seeds_max),
-            nodes: 0,
-        }
+        Self { moves, endgames, bounds: Bounds::new(seeds_max), nodes: 0 }
     }
 
     /// A claim's truth by the rules, the endgames, or the bounds.
@@ -112,18 +101,9 @@ impl Knowledge {
         let mut open = Children::none();
         for (_, played) in self.moves.moves(state.board) {
             let left = state.margin - i16::from(played.banked);
-            let (polarity, margin) = if played.again {
-                (Polarity::Same, left)
-            } else {
-                (Polarity::Opposite, 2 - left)
-            };
-            let child = Child {
-                state: State {
-                    board: played.board,
-                    margin,
-                },
-                polarity,
-            };
+            let (polarity, margin) =
+                if played.again { (Polarity::Same, left) } else { (Polarity::Opposite, 2 - left) };
+            let child = Child { state: State { board: played.board, margin }, polarity };
             match self.truth(child.state) {
                 Some(truth) if polarity.supports(truth) => return Err(true),
                 Some(_) => {}

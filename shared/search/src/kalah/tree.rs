@@ -27,11 +27,7 @@ impl KalahTree {
         let claims = KalahClaims::new(problem.position().houses(), problem.rules());
         let seeds_max = problem.position().board().seeds().clamp(0, u8::MAX.into()) as u8;
         let knowledge = Knowledge::new(claims.table().clone(), seeds_max);
-        Self {
-            claims,
-            knowledge,
-            namespace,
-        }
+        Self { claims, knowledge, namespace }
     }
 }
 
@@ -54,17 +50,11 @@ impl Tree for KalahTree {
     /// A byte a house, and the margin's 16 bits beside them.
     fn key(&self, state: &State) -> Option<Key> {
         let State { board, margin } = *state;
-        Some(Key::new(
-            [board.mine, board.theirs],
-            margin as u16,
-            self.namespace,
-        ))
+        Some(Key::new([board.mine, board.theirs], margin as u16, self.namespace))
     }
 
     fn settle(&mut self, state: &mut State, _: &dyn Table) -> Settled<State> {
-        self.knowledge
-            .truth(*state)
-            .map_or(Settled::Ready, Settled::Decided)
+        self.knowledge.truth(*state).map_or(Settled::Ready, Settled::Decided)
     }
 
     fn expand(
@@ -83,10 +73,7 @@ impl Tree for KalahTree {
             // What the table knows need not be looked at again.
             let kept = self.key(&child.state).and_then(|key| table.probe(&key));
             let numbers = match kept {
-                Some(Entry {
-                    known: Known::Numbers(numbers),
-                    ..
-                }) => numbers,
+                Some(Entry { known: Known::Numbers(numbers), .. }) => numbers,
                 _ => match self.knowledge.look_ahead(child.state, &mut budget) {
                     Some(truth) => Numbers::decided(truth),
                     None => estimate(child.state),
@@ -95,11 +82,7 @@ impl Tree for KalahTree {
             match numbers.truth() {
                 Some(truth) if child.polarity.supports(truth) => return Some(true),
                 Some(_) => {}
-                None => branches.push(Branch {
-                    polarity: child.polarity,
-                    state: child.state,
-                    numbers,
-                }),
+                None => branches.push(Branch { polarity: child.polarity, state: child.state, numbers }),
             }
         }
         if branches.is_empty() { Some(false) } else { None }
@@ -116,9 +99,5 @@ fn estimate(state: State) -> Numbers {
     let ahead = surplus(state);
     let near = 1u32 << (state.board.seeds() / SEEDS_PER_DOUBLING).clamp(0, 10);
     let far = near * (1 + u32::from(ahead.unsigned_abs()));
-    if ahead >= 0 {
-        Numbers::open(near, far)
-    } else {
-        Numbers::open(far, near)
-    }
+    if ahead >= 0 { Numbers::open(near, far) } else { Numbers::open(far, near) }
 }

@@ -44,20 +44,12 @@ impl Kernel {
                 None => cells |= part,
             }
         }
-        Self {
-            cells,
-            stones: stones & cells,
-            lead,
-        }
+        Self { cells, stones: stones & cells, lead }
     }
 
     /// For each direction the side's stones that can jump that way.
     pub fn jumpers(&self, board: &Board, side: Side) -> [u64; 4] {
-        board.jumpers(
-            self.stones & board.colour(side),
-            self.stones,
-            self.cells & !self.stones,
-        )
+        board.jumpers(self.stones & board.colour(side), self.stones, self.cells & !self.stones)
     }
 
     /// A bound on how often a side can still move in the contested parts if the other side never moves there: how many
@@ -129,13 +121,7 @@ fn integer_value(board: &Board, cells: u64, stones: u64) -> Option<i32> {
         (false, true) => (Side::White, -1),
         (true, true) => return None,
     };
-    let mut line = Line {
-        board,
-        cells,
-        side,
-        best: 0,
-        steps: LINE_STEPS_MAX,
-    };
+    let mut line = Line { board, cells, side, best: 0, steps: LINE_STEPS_MAX };
     line.extend(stones, 0)?;
     Some(sign * line.best)
 }
@@ -156,9 +142,7 @@ struct Line<'a> {
 impl Line<'_> {
     /// Tries all lines from here; `None` as soon as one gives the other side a move, or if there are too many.
     fn extend(&mut self, stones: u64, made: i32) -> Option<()> {
-        let Self {
-            board, cells, side, ..
-        } = *self;
+        let Self { board, cells, side, .. } = *self;
         let (own, empty) = (board.colour(side), cells & !stones);
         if made > 0 && any(board.jumpers(stones & !own, stones, empty)) {
             return None;
@@ -194,11 +178,7 @@ mod tests {
         // Each may take the other; alone, beside stones that never move, beside one move of black's and two of white's.
         (".ox. x", ".ox. x", 0),
         (".ox.|####|xoxo x", ".ox.|####|#### x", 0),
-        (
-            ".ox.|####|xo.#|####|#ox.|###x|###. x",
-            ".ox.|####|####|####|####|####|#### x",
-            -1,
-        ),
+        (".ox.|####|xo.#|####|#ox.|###x|###. x", ".ox.|####|####|####|####|####|#### x", -1),
         // White has no move yet, but black's jump brings a stone within reach.
         ("xo.o. x", "xo.o. x", 0),
     ];
@@ -208,11 +188,7 @@ mod tests {
         for (before, after, lead) in KERNELS {
             let (before, after): (Position, Position) = (before.parse()?, after.parse()?);
             let kernel = Kernel::of(before.board(), before.stones());
-            let expected = Kernel {
-                cells: after.board().cells(),
-                stones: after.stones(),
-                lead: *lead,
-            };
+            let expected = Kernel { cells: after.board().cells(), stones: after.stones(), lead: *lead };
             assert_eq!(kernel, expected, "{before}");
         }
         Ok(())
@@ -220,18 +196,11 @@ mod tests {
 
     #[test]
     fn unopposed_moves_are_bounded_by_what_can_be_taken() -> Result<(), NotationError> {
-        for (text, black, white) in [
-            (".ox. x", 1, 1),
-            ("xo..xo x", 1, 1),
-            ("xoxo|ox.x x", 0, 1),
-            ("xo.o. x", 2, 0),
-        ] {
+        for (text, black, white) in
+            [(".ox. x", 1, 1), ("xo..xo x", 1, 1), ("xoxo|ox.x x", 0, 1), ("xo.o. x", 2, 0)]
+        {
             let position: Position = text.parse()?;
-            let kernel = Kernel {
-                cells: position.board().cells(),
-                stones: position.stones(),
-                lead: 0,
-            };
+            let kernel = Kernel { cells: position.board().cells(), stones: position.stones(), lead: 0 };
             let bounds =
                 [Side::Black, Side::White].map(|side| kernel.moves_unopposed(position.board(), side));
             assert_eq!(bounds, [black, white], "{text}");

@@ -19,10 +19,7 @@ impl KonaneEngine {
     /// An engine for the positions on the problem's board. `namespace` is the table's number for
     /// `problem.claims().namespace()`.
     pub fn new(problem: &Problem, namespace: Namespace, table: Arc<dyn Table>) -> Self {
-        Self(DfpnEngine::new(
-            KonaneTree::new(problem.claims(), namespace),
-            table,
-        ))
+        Self(DfpnEngine::new(KonaneTree::new(problem.claims(), namespace), table))
     }
 }
 

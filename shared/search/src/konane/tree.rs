@@ -46,27 +46,15 @@ impl KonaneTree {
     fn state_of(&self, stones: u64, mover: Side) -> State {
         let board = self.claims.board();
         let kernel = Kernel::of(board, stones);
-        let lead = if mover == Side::Black {
-            kernel.lead
-        } else {
-            -kernel.lead
-        };
+        let lead = if mover == Side::Black { kernel.lead } else { -kernel.lead };
         let numbers = match outcome(board, &kernel, mover, lead) {
             Some(truth) => Numbers::decided(truth),
             None => estimate(board, &kernel, mover, lead),
         };
-        let (words, canonical_mover) = self
-            .claims
-            .symmetries()
-            .canonical([kernel.cells, kernel.stones], mover);
+        let (words, canonical_mover) =
+            self.claims.symmetries().canonical([kernel.cells, kernel.stones], mover);
         let rest = canonical_mover as u16 | ((lead + 128) as u16) << 1;
-        State {
-            stones,
-            mover,
-            key: Key::new(words, rest, self.namespace),
-            lead,
-            numbers,
-        }
+        State { stones, mover, key: Key::new(words, rest, self.namespace), lead, numbers }
     }
 }
 
@@ -121,32 +109,26 @@ impl Tree for KonaneTree {
 
     fn expand(&mut self, state: &State, _: &dyn Table, branches: &mut Vec<Branch<State>>) -> Option<bool> {
         let mut wins = false;
-        self.claims
-            .board()
-            .for_each_jump(state.stones, state.mover, |jump| {
-                if wins {
-                    return;
-                }
-                let state = self.state_of(jump.stones, state.mover.other());
-                match state.numbers.truth() {
-                    Some(true) => return,
-                    Some(false) => wins = true,
-                    None => {}
-                }
-                let same_kernel = |other: &State| {
-                    other.key.words == state.key.words && (other.key.rest() ^ state.key.rest()) & 1 == 0
-                };
-                // Of two ways to the same kernel the one that leaves the opponent less elsewhere is at least as good.
-                match branches.iter_mut().find(|branch| same_kernel(&branch.state)) {
-                    Some(twin) if twin.state.lead <= state.lead => {}
-                    Some(twin) => (twin.state, twin.numbers) = (state, state.numbers),
-                    None => branches.push(Branch {
-                        polarity: Polarity::Opposite,
-                        state,
-                        numbers: state.numbers,
-                    }),
-                }
-            });
+        self.claims.board().for_each_jump(state.stones, state.mover, |jump| {
+            if wins {
+                return;
+            }
+            let state = self.state_of(jump.stones, state.mover.other());
+            match state.numbers.truth() {
+                Some(true) => return,
+                Some(false) => wins = true,
+                None => {}
+            }
+            let same_kernel = |other: &State| {
+                other.key.words == state.key.words && (other.key.rest() ^ state.key.rest()) & 1 == 0
+            };
+            // Of two ways to the same kernel the one that leaves the opponent less elsewhere is at least as good.
+            match branches.iter_mut().find(|branch| same_kernel(&branch.state)) {
+                Some(twin) if twin.state.lead <= state.lead => {}
+                Some(twin) => (twin.state, twin.numbers) = (state, state.numbers),
+                None => branches.push(Branch { polarity: Polarity::Opposite, state, numbers: state.numbers }),
+            }
+        });
         if wins {
             return Some(true);
         }

@@ -51,15 +51,10 @@ struct Bucket {
 impl Accumulator {
     /// An empty map that expects the successors of this many entries.
     pub(super) fn new(entries: usize) -> Self {
-        let buckets = (entries / ENTRIES_PER_BUCKET)
-            .next_power_of_two()
-            .clamp(2, BUCKETS_MAX);
+        let buckets = (entries / ENTRIES_PER_BUCKET).next_power_of_two().clamp(2, BUCKETS_MAX);
         let mut empty = Vec::new();
         empty.resize_with(buckets, Bucket::default);
-        Self {
-            buckets: empty,
-            shift: 64 - buckets.trailing_zeros(),
-        }
+        Self { buckets: empty, shift: 64 - buckets.trailing_zeros() }
     }
 
     /// Adds to a board's count.
@@ -68,11 +63,7 @@ impl Accumulator {
         debug_assert_ne!(board, 0, "a jump leaves a peg");
         let bucket = &mut self.buckets[(hash(board) >> self.shift) as usize];
         bucket.waiting.push(Entry { board, ways });
-        if bucket.waiting.len() >= BUFFERED {
-            bucket.flush()
-        } else {
-            Ok(())
-        }
+        if bucket.waiting.len() >= BUFFERED { bucket.flush() } else { Ok(()) }
     }
 
     /// Hands out every board with its count, in no order.
@@ -80,10 +71,7 @@ impl Accumulator {
         for mut bucket in self.buckets {
             bucket.flush()?;
             for slot in bucket.slots.iter().filter(|slot| slot.board != 0) {
-                take(Entry {
-                    board: slot.board,
-                    ways: slot.ways(),
-                });
+                take(Entry { board: slot.board, ways: slot.ways() });
             }
         }
         Ok(())

@@ -33,20 +33,11 @@ pub fn count(problem: &Problem, threads: usize, limits: &Limits<'_>) -> Result<u
     let shares = match counter.method() {
         Method::Full => in_parallel(level.iter().collect(), |part| counter.total(part))?,
         Method::Half => {
-            let near = if counter.near_level() == Some(counter.levels()) {
-                &level
-            } else {
-                &near
-            };
-            in_parallel(near.iter().zip(&level).collect(), |(near, far)| {
-                counter.join(near, far)
-            })?
+            let near = if counter.near_level() == Some(counter.levels()) { &level } else { &near };
+            in_parallel(near.iter().zip(&level).collect(), |(near, far)| counter.join(near, far))?
         }
     };
-    shares
-        .into_iter()
-        .try_fold(0, u128::checked_add)
-        .ok_or(CountError::TotalOverflow)
+    shares.into_iter().try_fold(0, u128::checked_add).ok_or(CountError::TotalOverflow)
 }
 
 /// From one list of runs a source part to one a destination part.
@@ -54,10 +45,7 @@ fn by_part(runs: Vec<Vec<Vec<Entry>>>) -> Vec<Vec<Vec<Entry>>> {
     let mut parts: Vec<Vec<Vec<Entry>>> = Vec::new();
     for source in runs {
         parts.resize_with(source.len(), Vec::new);
-        parts
-            .iter_mut()
-            .zip(source)
-            .for_each(|(part, run)| part.push(run));
+        parts.iter_mut().zip(source).for_each(|(part, run)| part.push(run));
     }
     parts
 }
@@ -75,14 +63,9 @@ fn in_parallel<T: Send, R: Send>(
     thread::scope(|scope| {
         let others: Vec<_> = items.map(|item| scope.spawn(move || work(item))).collect();
         let first = work(first);
-        let others = others
-            .into_iter()
-            .map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        let others =
+            others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         // Collected in two steps: an error must not leave a thread that is not joined.
-        std::iter::once(first)
-            .chain(others)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .collect()
+        std::iter::once(first).chain(others).collect::<Vec<_>>().into_iter().collect()
     })
 }

@@ -62,11 +62,7 @@ impl Counter {
         // From all holes but one to one peg in n holes takes n - 2 jumps, and the boards in the middle have done half of them,
         // rounded up. With a single hole the start would have no peg, and with two there is nothing to jump over.
         let levels = full.holes.count_ones().saturating_sub(2).div_ceil(2);
-        Self {
-            method: Method::Half,
-            levels,
-            ..full
-        }
+        Self { method: Method::Half, levels, ..full }
     }
 
     /// A counter that goes through every level down to the last peg, whatever the problem.
@@ -79,11 +75,7 @@ impl Counter {
             levels: problem.start().count_ones().saturating_sub(1),
             holes: geometry.full(),
             jumps: JumpTable::new(geometry),
-            changes: geometry
-                .jumps()
-                .iter()
-                .map(|jump| orbits.images(jump.changes()))
-                .collect(),
+            changes: geometry.jumps().iter().map(|jump| orbits.images(jump.changes())).collect(),
             orbits,
             class_allows: problem.class_allows(),
         }
@@ -110,14 +102,7 @@ impl Counter {
 
     /// Level 0: the start. Empty when the position class rules every solution out, so that all levels stay empty.
     pub fn first(&self) -> Vec<Entry> {
-        if self.class_allows {
-            vec![Entry {
-                board: self.start,
-                ways: 1,
-            }]
-        } else {
-            Vec::new()
-        }
+        if self.class_allows { vec![Entry { board: self.start, ways: 1 }] } else { Vec::new() }
     }
 
     /// The part, below `parts`, that a board belongs to. 0 parts count as 1.
@@ -160,11 +145,7 @@ impl Counter {
         let mut runs = vec![Vec::new(); parts_next.max(1) as usize];
         let alone = runs.len() == 1;
         next.drain(|entry| {
-            let part = if alone {
-                0
-            } else {
-                self.partition(entry.board, parts_next)
-            };
+            let part = if alone { 0 } else { self.partition(entry.board, parts_next) };
             runs[part as usize].push(entry);
         })?;
         for run in &mut runs {
@@ -233,11 +214,7 @@ impl Counter {
             };
             let orbit = self.orbits.images(complement).orbit();
             if !entry.ways.is_multiple_of(u128::from(orbit)) {
-                return Err(CountError::Uneven {
-                    board: entry.board,
-                    ways: entry.ways,
-                    orbit,
-                });
+                return Err(CountError::Uneven { board: entry.board, ways: entry.ways, orbit });
             }
             total = near[index]
                 .ways
@@ -250,12 +227,10 @@ impl Counter {
 
     /// How many boards these entries stand for.
     pub fn level_size(&self, entries: &[Entry]) -> LevelSize {
-        entries
-            .iter()
-            .fold(LevelSize::default(), |size, entry| LevelSize {
-                orbits: size.orbits + 1,
-                boards: size.boards + u64::from(self.orbits.images(entry.board).orbit()),
-            })
+        entries.iter().fold(LevelSize::default(), |size, entry| LevelSize {
+            orbits: size.orbits + 1,
+            boards: size.boards + u64::from(self.orbits.images(entry.board).orbit()),
+        })
     }
 
     /// All holes.

@@ -35,10 +35,8 @@ fn merge_two(first: Vec<Entry>, second: Vec<Entry>) -> Result<Vec<Entry>, CountE
     while let (Some(&&left), Some(&&right)) = (a.peek(), b.peek()) {
         let mut entry = if left.board <= right.board { left } else { right };
         if left.board == right.board {
-            entry.ways = left
-                .ways
-                .checked_add(right.ways)
-                .ok_or(CountError::BoardOverflow { board: entry.board })?;
+            entry.ways =
+                left.ways.checked_add(right.ways).ok_or(CountError::BoardOverflow { board: entry.board })?;
         }
         a.next_if(|entry| entry.board <= right.board);
         b.next_if(|entry| entry.board <= left.board);

@@ -35,18 +35,10 @@ impl Counter {
     /// # Errors
     /// [`RunError`] names the entry or the byte.
     pub fn decode_run(&self, bytes: &[u8]) -> Result<Vec<Entry>, RunError> {
-        let mut reader = Reader {
-            bytes,
-            offset: 0,
-            entry: 0,
-            entries: 0,
-        };
+        let mut reader = Reader { bytes, offset: 0, entry: 0, entries: 0 };
         let entries = reader.varint(u64::BITS)? as u64;
         if entries > bytes.len() as u64 / 2 {
-            return Err(RunError::TooManyEntries {
-                entries,
-                bytes: bytes.len(),
-            });
+            return Err(RunError::TooManyEntries { entries, bytes: bytes.len() });
         }
         reader.entries = entries;
         let mut run = Vec::with_capacity(entries as usize);
@@ -55,24 +47,13 @@ impl Counter {
             reader.entry = entry;
             let step = reader.varint(u64::BITS)? as u64;
             let ways = reader.varint(u128::BITS)?;
-            let board = before
-                .checked_add(step)
-                .filter(|_| step > 0)
-                .ok_or(RunError::Unsorted { entry })?;
+            let board = before.checked_add(step).filter(|_| step > 0).ok_or(RunError::Unsorted { entry })?;
             if board & !self.holes() != 0 {
-                return Err(RunError::OutsideHoles {
-                    entry,
-                    board,
-                    holes: self.holes(),
-                });
+                return Err(RunError::OutsideHoles { entry, board, holes: self.holes() });
             }
             let canonical = self.canonical(board);
             if board != canonical {
-                return Err(RunError::NotCanonical {
-                    entry,
-                    board,
-                    canonical,
-                });
+                return Err(RunError::NotCanonical { entry, board, canonical });
             }
             if ways == 0 {
                 return Err(RunError::NoWays { entry });
@@ -81,10 +62,7 @@ impl Counter {
             before = board;
         }
         if reader.offset < bytes.len() {
-            return Err(RunError::TrailingBytes {
-                offset: reader.offset,
-                bytes: bytes.len(),
-            });
+            return Err(RunError::TrailingBytes { offset: reader.offset, bytes: bytes.len() });
         }
         Ok(run)
     }

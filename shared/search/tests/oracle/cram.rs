@@ -13,10 +13,8 @@ pub struct Oracle(HashMap<Grid, u32>);
 impl Oracle {
     /// The nimber of a picture.
     pub fn nimber(&mut self, picture: &str) -> u32 {
-        let grid: Grid = picture
-            .split('|')
-            .map(|row| row.chars().map(|cell| cell == '.').collect())
-            .collect();
+        let grid: Grid =
+            picture.split('|').map(|row| row.chars().map(|cell| cell == '.').collect()).collect();
         self.of_grid(&grid)
     }
 
@@ -38,9 +36,7 @@ impl Oracle {
                 }
             }
         }
-        let mex = (0..)
-            .find(|n| !reached.contains(n))
-            .expect("a finite set misses a number");
+        let mex = (0..).find(|n| !reached.contains(n)).expect("a finite set misses a number");
         self.0.insert(grid.clone(), mex);
         mex
     }

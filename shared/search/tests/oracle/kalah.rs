@@ -40,10 +40,7 @@ impl Bins {
             return Vec::new();
         }
         let first = self.first(self.north);
-        (first..first + self.houses)
-            .filter(|&bin| self.seeds[bin] > 0)
-            .map(|bin| self.sow(bin))
-            .collect()
+        (first..first + self.houses).filter(|&bin| self.seeds[bin] > 0).map(|bin| self.sow(bin)).collect()
     }
 
     fn sow(&self, from: usize) -> Self {
@@ -81,13 +78,7 @@ impl Bins {
         let best = self
             .moves()
             .iter()
-            .map(|next| {
-                if next.north == self.north {
-                    next.value(memo)
-                } else {
-                    -next.value(memo)
-                }
-            })
+            .map(|next| if next.north == self.north { next.value(memo) } else { -next.value(memo) })
             .max()
             .unwrap_or(total(self.north) - total(!self.north));
         memo.insert(self.clone(), best);

@@ -15,9 +15,7 @@ impl Oracle {
         if let Some(&known) = self.0.get(&key) {
             return known;
         }
-        let wins = moves(picture, mover)
-            .iter()
-            .any(|next| !self.wins(next, enemy(mover)));
+        let wins = moves(picture, mover).iter().any(|next| !self.wins(next, enemy(mover)));
         self.0.insert(key, wins);
         wins
     }
@@ -57,7 +55,5 @@ pub fn moves(picture: &str, mover: char) -> Vec<String> {
 /// What is at a place; off the board there is no cell.
 fn at(grid: &Grid, x: i32, y: i32) -> char {
     let row = usize::try_from(y).ok().and_then(|y| grid.get(y));
-    row.and_then(|row| usize::try_from(x).ok().and_then(|x| row.get(x)))
-        .copied()
-        .unwrap_or('#')
+    row.and_then(|row| usize::try_from(x).ok().and_then(|x| row.get(x))).copied().unwrap_or('#')
 }

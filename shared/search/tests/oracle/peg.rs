@@ -12,19 +12,14 @@ pub fn grid(picture: &str) -> Grid {
 
 /// The one-line picture of a grid.
 pub fn picture(grid: &Grid) -> String {
-    grid.iter()
-        .map(|row| row.iter().collect::<String>())
-        .collect::<Vec<_>>()
-        .join("|")
+    grid.iter().map(|row| row.iter().collect::<String>()).collect::<Vec<_>>().join("|")
 }
 
 /// The grid after each legal jump; equal grids once for each jump.
 pub fn successors(grid: &Grid) -> Vec<Grid> {
     let at = |x: i32, y: i32| {
         let row = usize::try_from(y).ok().and_then(|y| grid.get(y));
-        row.zip(usize::try_from(x).ok())
-            .and_then(|(row, x)| row.get(x))
-            .copied()
+        row.zip(usize::try_from(x).ok()).and_then(|(row, x)| row.get(x)).copied()
     };
     let mut successors = Vec::new();
     for y in 0..grid.len() as i32 {
@@ -54,10 +49,7 @@ pub fn solutions(grid: &Grid, finish: Option<(usize, usize)>, known: &mut HashMa
         .filter(|&(x, y)| grid[y][x] == 'o')
         .collect();
     let solved = pegs.len() == 1 && finish.is_none_or(|finish| finish == pegs[0]);
-    let onward: u128 = successors(grid)
-        .iter()
-        .map(|after| solutions(after, finish, known))
-        .sum();
+    let onward: u128 = successors(grid).iter().map(|after| solutions(after, finish, known)).sum();
     known.insert(grid.clone(), onward + u128::from(solved));
     onward + u128::from(solved)
 }

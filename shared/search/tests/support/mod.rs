@@ -16,18 +16,11 @@ pub struct MapTable(Mutex<HashMap<Key, Entry>>);
 
 impl Table for MapTable {
     fn probe(&self, key: &Key) -> Option<Entry> {
-        self.0
-            .lock()
-            .expect("no test thread panics while it holds the lock")
-            .get(key)
-            .copied()
+        self.0.lock().expect("no test thread panics while it holds the lock").get(key).copied()
     }
 
     fn store(&self, key: &Key, entry: Entry) {
-        let mut map = self
-            .0
-            .lock()
-            .expect("no test thread panics while it holds the lock");
+        let mut map = self.0.lock().expect("no test thread panics while it holds the lock");
         let kept = map.entry(*key).or_insert(entry);
         if !kept.is_final() || entry.is_final() {
             *kept = entry;
@@ -49,12 +42,7 @@ impl Table for NoTable {
 /// The plan's answer and the nodes it took, without a budget.
 pub fn answer(plan: &dyn Plan, engine: &mut dyn Engine) -> Result<(Answer, u64), EvaluateError> {
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let limits = Limits {
-        nodes: u64::MAX,
-        report_work_min: u64::MAX,
-        stop: &stop,
-        progress: &progress,
-    };
+    let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
     let answer = evaluate(plan, engine, &limits)?;
     Ok((answer, progress.into_inner()))
 }

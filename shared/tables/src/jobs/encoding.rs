@@ -105,10 +105,7 @@ fn take_claim(key: &mut Reader<'_>) -> Result<Claim, CodecError> {
 
 fn take_part(key: &mut Reader<'_>) -> Result<PartId, CodecError> {
     let (stage, part) = (key.big_endian::<4>("stage")?, key.big_endian::<4>("part")?);
-    Ok(PartId {
-        stage: stage as u32,
-        part: part as u32,
-    })
+    Ok(PartId { stage: stage as u32, part: part as u32 })
 }
 
 /// The change that a write makes.
@@ -153,10 +150,7 @@ pub(crate) fn run_change(job: JobId, from: PartId, to_part: u32, bytes: &[u8]) -
 
 /// What a run is called in errors.
 pub(crate) fn run_place(job: JobId, from: PartId, to_part: u32) -> String {
-    format!(
-        "the run of job {}, stage {}, from part {} to part {to_part}",
-        job.0, from.stage, from.part
-    )
+    format!("the run of job {}, stage {}, from part {} to part {to_part}", job.0, from.stage, from.part)
 }
 
 /// Reads a stored run.
@@ -179,11 +173,7 @@ pub(crate) fn decode_run(
 pub(crate) fn epoch_change(epoch: Epoch) -> Change {
     let mut writer = Writer::new(FORMAT);
     writer.u64(epoch.0);
-    Change::Put(
-        Family::Meta,
-        EPOCH_KEY.to_vec(),
-        writer.seal(RecordKind::Epoch, EPOCH_KEY),
-    )
+    Change::Put(Family::Meta, EPOCH_KEY.to_vec(), writer.seal(RecordKind::Epoch, EPOCH_KEY))
 }
 
 /// Reads a stored epoch.
@@ -205,9 +195,7 @@ pub(crate) fn load_into(
     value: &[u8],
 ) -> Result<(), StorageError> {
     decode_into(loaded, family, key, value).map_err(|reason| {
-        let hex = key
-            .iter()
-            .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+        let hex = key.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
         StorageError::corrupt(format!("record {hex} of {}", family.name()), &reason)
     })
 }
@@ -218,16 +206,12 @@ fn decode_into(loaded: &mut Loaded, family: Family, key: &[u8], value: &[u8]) ->
     match family {
         Family::Jobs => {
             fields.finish()?;
-            loaded
-                .jobs
-                .push((job, decode(RecordKind::Job, key, value, decode_job)?));
+            loaded.jobs.push((job, decode(RecordKind::Job, key, value, decode_job)?));
         }
         Family::Claims => {
             let claim = take_claim(&mut fields)?;
             fields.finish()?;
-            loaded
-                .claims
-                .push((job, claim, decode(RecordKind::Claim, key, value, decode_claim)?));
+            loaded.claims.push((job, claim, decode(RecordKind::Claim, key, value, decode_claim)?));
         }
         Family::Leases => {
             let task = match fields.big_endian::<1>("kind of task")? {
@@ -236,16 +220,12 @@ fn decode_into(loaded: &mut Loaded, family: Family, key: &[u8], value: &[u8]) ->
                 found => return Err(fields.invalid(1, "kind of task", found)),
             };
             fields.finish()?;
-            loaded
-                .leases
-                .push((job, task, decode(RecordKind::Lease, key, value, decode_lease)?));
+            loaded.leases.push((job, task, decode(RecordKind::Lease, key, value, decode_lease)?));
         }
         Family::Parts => {
             let part = take_part(&mut fields)?;
             fields.finish()?;
-            loaded
-                .parts
-                .push((job, part, decode(RecordKind::Part, key, value, decode_part)?));
+            loaded.parts.push((job, part, decode(RecordKind::Part, key, value, decode_part)?));
         }
         Family::Meta | Family::Runs | Family::Positions | Family::Namespaces | Family::Spool => {}
     }
@@ -265,22 +245,10 @@ fn decode<T>(
 }
 
 fn encode_job(record: &JobRecord) -> Writer {
-    let JobRecord {
-        fields,
-        submitted_unix_ms,
-        status,
-        nodes,
-        results,
-        leases,
-        leases_lost,
-        active_ms,
-    } = record;
+    let JobRecord { fields, submitted_unix_ms, status, nodes, results, leases, leases_lost, active_ms } =
+        record;
     let mut writer = Writer::new(FORMAT);
-    writer
-        .text(&fields.game)
-        .text(&fields.rules)
-        .text(&fields.position)
-        .text(&fields.question);
+    writer.text(&fields.game).text(&fields.rules).text(&fields.position).text(&fields.question);
     writer.u64(*submitted_unix_ms);
     match status {
         JobStatus::Running => writer.u8(0),
@@ -288,12 +256,7 @@ fn encode_job(record: &JobRecord) -> Writer {
         JobStatus::Cancelled => writer.u8(2),
         JobStatus::Failed(reason) => writer.u8(3).text(reason),
     };
-    writer
-        .u64(*nodes)
-        .u64(*results)
-        .u64(*leases)
-        .u64(*leases_lost)
-        .u64(*active_ms);
+    writer.u64(*nodes).u64(*results).u64(*leases).u64(*leases_lost).u64(*active_ms);
     writer
 }
 
@@ -325,27 +288,14 @@ fn decode_job(reader: &mut Reader<'_>) -> Result<JobRecord, CodecError> {
 }
 
 fn encode_claim(record: &ClaimRecord) -> Writer {
-    let ClaimRecord {
-        truth,
-        expanded,
-        numbers,
-        work,
-        searches,
-        source,
-    } = record;
+    let ClaimRecord { truth, expanded, numbers, work, searches, source } = record;
     let mut writer = Writer::new(FORMAT);
     writer.u8(match truth {
         None => 0,
         Some(false) => 1,
         Some(true) => 2,
     });
-    writer
-        .bool(*expanded)
-        .u32(numbers.proof)
-        .u32(numbers.disproof)
-        .u64(*work)
-        .u32(*searches)
-        .text(source);
+    writer.bool(*expanded).u32(numbers.proof).u32(numbers.disproof).u64(*work).u32(*searches).text(source);
     writer
 }
 
@@ -361,28 +311,13 @@ fn decode_claim(reader: &mut Reader<'_>) -> Result<ClaimRecord, CodecError> {
         number if number <= INFINITE => Ok(number),
         found => Err(reader.invalid(4, expected, found.into())),
     };
-    let numbers = Numbers {
-        proof: number("proof number")?,
-        disproof: number("disproof number")?,
-    };
+    let numbers = Numbers { proof: number("proof number")?, disproof: number("disproof number")? };
     let (work, searches) = (reader.u64("work")?, reader.u32("searches")?);
-    Ok(ClaimRecord {
-        truth,
-        expanded,
-        numbers,
-        work,
-        searches,
-        source: reader.text("source")?,
-    })
+    Ok(ClaimRecord { truth, expanded, numbers, work, searches, source: reader.text("source")? })
 }
 
 fn encode_lease(record: &LeaseRecord) -> Writer {
-    let LeaseRecord {
-        epoch,
-        lease,
-        worker,
-        incarnation,
-    } = record;
+    let LeaseRecord { epoch, lease, worker, incarnation } = record;
     let mut writer = Writer::new(FORMAT);
     writer.u64(epoch.0).u64(*lease).text(worker).u64(*incarnation);
     writer
@@ -398,13 +333,7 @@ fn decode_lease(reader: &mut Reader<'_>) -> Result<LeaseRecord, CodecError> {
 }
 
 fn encode_part(record: &PartRecord) -> Writer {
-    let PartRecord {
-        boards,
-        boards_with_images,
-        total,
-        outputs,
-        source,
-    } = record;
+    let PartRecord { boards, boards_with_images, total, outputs, checksums, source } = record;
     let mut writer = Writer::new(FORMAT);
     writer.u64(*boards).u64(*boards_with_images).bool(total.is_some());
     if let Some(total) = total {
@@ -414,28 +343,23 @@ fn encode_part(record: &PartRecord) -> Writer {
     for entries in outputs {
         writer.u64(*entries);
     }
+    writer.u64(checksums.len() as u64);
+    for checksum in checksums {
+        writer.u32(*checksum);
+    }
     writer.text(source);
     writer
 }
 
 fn decode_part(reader: &mut Reader<'_>) -> Result<PartRecord, CodecError> {
     let (boards, boards_with_images) = (reader.u64("boards")?, reader.u64("boards with images")?);
-    let total = if reader.bool("total flag")? {
-        Some(reader.u128("total")?)
-    } else {
-        None
-    };
+    let total = if reader.bool("total flag")? { Some(reader.u128("total")?) } else { None };
     // Not reserved ahead: the count may be anything, the bytes behind it may not.
-    let outputs = (0..reader.u64("number of outputs")?)
-        .map(|_| reader.u64("output"))
-        .collect::<Result<_, _>>()?;
-    Ok(PartRecord {
-        boards,
-        boards_with_images,
-        total,
-        outputs,
-        source: reader.text("source")?,
-    })
+    let outputs =
+        (0..reader.u64("number of outputs")?).map(|_| reader.u64("output")).collect::<Result<_, _>>()?;
+    let checksums =
+        (0..reader.u64("number of checksums")?).map(|_| reader.u32("checksum")).collect::<Result<_, _>>()?;
+    Ok(PartRecord { boards, boards_with_images, total, outputs, checksums, source: reader.text("source")? })
 }
 
 #[cfg(test)]

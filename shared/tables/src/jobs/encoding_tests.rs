@@ -29,43 +29,23 @@ fn job_records() -> impl Strategy<Value = JobRecord> {
     let fields = [".*", ".*", ".*", ".*"];
     (fields, status, any::<[u64; 6]>()).prop_map(|([game, rules, position, question], status, numbers)| {
         let [submitted_unix_ms, nodes, results, leases, leases_lost, active_ms] = numbers;
-        let fields = Fields {
-            game,
-            rules,
-            position,
-            question,
-        };
-        JobRecord {
-            fields,
-            submitted_unix_ms,
-            status,
-            nodes,
-            results,
-            leases,
-            leases_lost,
-            active_ms,
-        }
+        let fields = Fields { game, rules, position, question };
+        JobRecord { fields, submitted_unix_ms, status, nodes, results, leases, leases_lost, active_ms }
     })
 }
 
 fn claim_records() -> impl Strategy<Value = ClaimRecord> {
     let numbers = (0..=INFINITE, 0..=INFINITE).prop_map(|(proof, disproof)| Numbers { proof, disproof });
-    (
-        any::<Option<bool>>(),
-        any::<bool>(),
-        numbers,
-        any::<u64>(),
-        any::<u32>(),
-        ".*",
-    )
-        .prop_map(|(truth, expanded, numbers, work, searches, source)| ClaimRecord {
+    (any::<Option<bool>>(), any::<bool>(), numbers, any::<u64>(), any::<u32>(), ".*").prop_map(
+        |(truth, expanded, numbers, work, searches, source)| ClaimRecord {
             truth,
             expanded,
             numbers,
             work,
             searches,
             source,
-        })
+        },
+    )
 }
 
 fn lease_records() -> impl Strategy<Value = LeaseRecord> {
@@ -78,21 +58,15 @@ fn lease_records() -> impl Strategy<Value = LeaseRecord> {
 }
 
 fn part_records() -> impl Strategy<Value = PartRecord> {
-    (
-        any::<[u64; 2]>(),
-        any::<Option<u128>>(),
-        vec(any::<u64>(), 0..5),
-        ".*",
-    )
-        .prop_map(
-            |([boards, boards_with_images], total, outputs, source)| PartRecord {
-                boards,
-                boards_with_images,
-                total,
-                outputs,
-                source,
-            },
-        )
+    (any::<[u64; 2]>(), any::<Option<u128>>(), vec(any::<u64>(), 0..5), vec(any::<u32>(), 0..5), ".*")
+        .prop_map(|([boards, boards_with_images], total, outputs, checksums, source)| PartRecord {
+            boards,
+            boards_with_images,
+            total,
+            outputs,
+            checksums,
+            source,
+        })
 }
 
 /// A write that puts a record which is loaded.
@@ -115,22 +89,11 @@ fn put(write: &Write) -> (Family, Vec<u8>, Vec<u8>) {
 
 /// The write that puts what was loaded.
 fn loaded_write(loaded: Loaded) -> Option<Write> {
-    let Loaded {
-        jobs,
-        claims,
-        leases,
-        parts,
-    } = loaded;
+    let Loaded { jobs, claims, leases, parts } = loaded;
     let jobs = jobs.into_iter().map(|(job, record)| Write::Job(job, record));
-    let claims = claims
-        .into_iter()
-        .map(|(job, claim, record)| Write::Claim(job, claim, record));
-    let leases = leases
-        .into_iter()
-        .map(|(job, task, record)| Write::Lease(job, task, record));
-    let parts = parts
-        .into_iter()
-        .map(|(job, part, record)| Write::Part(job, part, record));
+    let claims = claims.into_iter().map(|(job, claim, record)| Write::Claim(job, claim, record));
+    let leases = leases.into_iter().map(|(job, task, record)| Write::Lease(job, task, record));
+    let parts = parts.into_iter().map(|(job, part, record)| Write::Part(job, part, record));
     jobs.chain(claims).chain(leases).chain(parts).next()
 }
 

@@ -66,11 +66,7 @@ impl State {
     }
 
     fn open(&self) -> Result<(), StorageError> {
-        if self.crashed {
-            Err(StorageError::Closed)
-        } else {
-            Ok(())
-        }
+        if self.crashed { Err(StorageError::Closed) } else { Ok(()) }
     }
 }
 
@@ -84,14 +80,7 @@ impl MemoryJobs {
     /// Empty storage, at its first epoch.
     pub fn new() -> Self {
         let (durable, current) = Default::default();
-        Self(Mutex::new(State {
-            durable,
-            current,
-            tail: Vec::new(),
-            epoch: 1,
-            crashed: false,
-            full: false,
-        }))
+        Self(Mutex::new(State { durable, current, tail: Vec::new(), epoch: 1, crashed: false, full: false }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -172,9 +161,7 @@ impl JobStorage for MemoryJobs {
         state.open()?;
         match state.current.get(&(Family::Runs, run_key(job, from, to_part))) {
             Some(value) => decode_run(job, from, to_part, value),
-            None => Err(StorageError::Missing {
-                place: run_place(job, from, to_part),
-            }),
+            None => Err(StorageError::Missing { place: run_place(job, from, to_part) }),
         }
     }
 }

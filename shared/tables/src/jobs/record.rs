@@ -68,7 +68,7 @@ pub struct ClaimRecord {
 pub struct LeaseRecord {
     /// The epoch that granted it.
     pub epoch: Epoch,
-    /// Its number in that epoch.
+    /// Its number: the epoch in the high 32 bits, a counter in the low.
     pub lease: u64,
     /// The worker's name.
     pub worker: String,
@@ -105,6 +105,8 @@ pub struct PartRecord {
     pub total: Option<u128>,
     /// Entries in each output run, one a part of the next stage.
     pub outputs: Vec<u64>,
+    /// CRC-32C of each output run's bytes, so that doing a part twice with different results is noticed.
+    pub checksums: Vec<u32>,
     /// The worker that did it.
     pub source: String,
 }

@@ -30,9 +30,7 @@ impl RocksJobs {
     /// [`StorageError`] names the directory, what is wrong with it, and what to do.
     pub fn open(directory: &Path, memory: &StorageMemory) -> Result<Self, StorageError> {
         let store = Store::open(directory, Kind::Coordinator, memory)?;
-        let last = store
-            .get(Family::Meta, EPOCH_KEY)?
-            .map_or(Ok(Epoch(0)), |value| decode_epoch(&value))?;
+        let last = store.get(Family::Meta, EPOCH_KEY)?.map_or(Ok(Epoch(0)), |value| decode_epoch(&value))?;
         let epoch = Epoch(last.0.saturating_add(1));
         store.write([epoch_change(epoch)], Durability::Synced)?;
         Ok(Self { store, epoch })
@@ -65,11 +63,7 @@ impl JobStorage for RocksJobs {
             })
             .collect();
         // Files go at once, so the deletion must not be one that a crash could still undo.
-        let durability = if dropped.is_empty() {
-            durability
-        } else {
-            Durability::Synced
-        };
+        let durability = if dropped.is_empty() { durability } else { Durability::Synced };
         self.store.write(changes, durability)?;
         for (family, from, to) in dropped {
             self.store.delete_files(family, &from, &to)?;
@@ -78,16 +72,13 @@ impl JobStorage for RocksJobs {
     }
 
     fn put_run(&self, job: JobId, from: PartId, to_part: u32, bytes: &[u8]) -> Result<(), StorageError> {
-        self.store
-            .write([run_change(job, from, to_part, bytes)], Durability::Buffered)
+        self.store.write([run_change(job, from, to_part, bytes)], Durability::Buffered)
     }
 
     fn get_run(&self, job: JobId, from: PartId, to_part: u32) -> Result<Vec<u8>, StorageError> {
         match self.store.get(Family::Runs, &run_key(job, from, to_part))? {
             Some(value) => decode_run(job, from, to_part, &value),
-            None => Err(StorageError::Missing {
-                place: run_place(job, from, to_part),
-            }),
+            None => Err(StorageError::Missing { place: run_place(job, from, to_part) }),
         }
     }
 }
