@@ -97,9 +97,8 @@ pub struct Handle(Arc<Shared>);
 /// Records that contradict each other; no thread to be had.
 pub fn spawn(storage: Arc<dyn JobStorage>, loaded: Loaded, options: Options) -> Result<Handle, StartError> {
     let origin = Instant::now();
-    let core = Core::new(storage.epoch(), options, loaded, Millis(0)).map_err(|error| {
-        StorageError::Corrupt { place: "the checkpoint".to_owned(), reason: error.to_string() }
-    })?;
+    let core = Core::new(storage.epoch(), options, loaded, Millis(0))
+        .map_err(|reason| StorageError::Corrupt { place: "the checkpoint".to_owned(), reason })?;
     let (sender, receiver) = mpsc::channel();
     let (report, state) = watch::channel(State::Running);
     let shared = Arc::new(Shared {
@@ -177,11 +176,27 @@ impl Handle {
     /// Stops the thread after the events that are waiting, syncs storage, and waits for the thread. May be called again.
     /// Blocks: not for async code.
     pub fn stop(&self) {
-        let _ = self.0.sender.send(Message::Stop);
-        let thread = lock(&self.0.thread).take();
-        if thread.is_some_and(|thread| thread.join().is_err()) {
+        self.0.stop();
+    }
+}
+
+impl Shared {
+    fn stop(&self) {
+        // A thread that is gone takes no message and needs none.
+        let _ = self.sender.send(Message::Stop);
+        let Some(thread) = lock(&self.thread).take() else { return };
+        // The last handle may be one that the thread itself held for a moment, to reply.
+        let itself = thread.thread().id() == std::thread::current().id();
+        if !itself && thread.join().is_err() {
             tracing::error!("the coordinator's thread panicked");
         }
+    }
+}
+
+impl Drop for Shared {
+    /// However a command ends, storage is closed before the process is.
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 

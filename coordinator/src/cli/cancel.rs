@@ -24,9 +24,9 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
     let response = client.service.cancel(request).await.map_err(|status| client.failure(&status))?;
     let view = present(response.into_inner().view, "view")?;
     if args.json {
-        output::print_json(&Job::new("job", &view))?
+        output::print_json(&Job::new("job", &view))?;
     } else {
-        output::print_job(&view)?
+        output::print_job(&view)?;
     }
     Ok(Exit::Done)
 }

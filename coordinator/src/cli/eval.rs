@@ -52,7 +52,7 @@ pub(super) fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
     let flags = Flags { question: args.question.or(default), rules: args.rules, ..Flags::default() };
     let work = move || {
         let evaluator = Evaluator::new(args.game, flags, usize::try_from(bytes).unwrap_or(usize::MAX))?;
-        answer_lines(evaluator, io::stdin().lock(), io::stdout().lock(), |line| output::complain(line))
+        answer_lines(evaluator, io::stdin().lock(), io::stdout().lock(), output::complain)
     };
     let searching =
         std::thread::Builder::new().name("search".to_owned()).stack_size(STACK_BYTES).spawn(work)?;

@@ -15,13 +15,16 @@ use crate::core::Options;
 use crate::exit::{Exit, Failure};
 use crate::server::{self, Server};
 use crate::service::{self, user};
+use grundy_games::problem::Fields;
 use grundy_proto::v1;
 use grundy_tables::jobs::record::JobId;
 use grundy_tables::{JobStorage, RocksJobs};
 use progress::Progress;
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::MissedTickBehavior;
 use workers::{Workers, WorkersPlan};
 
 /// How often the job is looked at: a finished one is answered this soon.
@@ -60,124 +63,140 @@ enum End {
 pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
     let fields = args.problem.fields().map_err(Failure::usage)?;
     let directory = args.data.directory(file).unwrap_or_else(|| directory::default_for(&fields));
+    let program = workers::program(args.workers.program(file))?;
+    let (count, threads) = args.workers.processes(file);
     let total = args.memory.bytes(file, memory::half_of_machine);
-    let mut signals = Signals::new()?;
+    let signals = Signals::new()?;
     let storage: Arc<dyn JobStorage> = Arc::new(RocksJobs::open(&directory, &memory::storage_share(total))?);
     let loaded = storage.load()?;
     directory::check(&directory, &loaded, &fields).map_err(Failure::usage)?;
     let handle = actor::spawn(storage, loaded, Options::default())?;
-    let (job, resumed, _) = user::submit(&handle, fields).await?;
-    let first = look(&handle, job).await?;
-    if first.state() != v1::JobState::Running {
-        server::stop(&handle).await?;
-        return report(&first, &directory, args.json);
-    }
-    if resumed {
-        tracing::info!(data = %directory.display(), "resuming");
-    }
-
-    let (count, threads) = args.workers.processes(file);
-    let program = workers::program(args.workers.program(file))?;
-    let server = Server::start(handle.clone(), "127.0.0.1:0").await?;
-    let mut workers = Workers::start(WorkersPlan {
+    let solve = Solve { handle: handle.clone(), directory: directory.clone(), json: args.json };
+    let plan = |coordinator| WorkersPlan {
         program,
         count,
         threads,
         memory_bytes: memory::worker_share(total, count),
-        coordinator: server.address(),
-        directory: directory.clone(),
-    });
-    let mut progress = Progress::new(args.json);
-    let end = work(&handle, job, &mut workers, &mut signals, &mut progress).await;
-    progress.finish();
-    let mut result = None;
-    match end {
-        Ok(End::Job) => {
-            // Its answer is durable: no need to keep anybody waiting for the workers to go home.
-            result = Some(report(&look(&handle, job).await?, &directory, args.json));
-        }
-        Ok(End::Interrupted) => {
-            output::complain("interrupted: workers hand in what they have; once more aborts");
-        }
-        Err(_) => {}
-    }
-    let stopped = tokio::select! {
-        stopped = wind_up(&handle, &mut workers) => stopped,
-        () = signals.next() => {
-            output::complain("aborted: what was acknowledged is on disk");
-            workers.kill().await;
-            return Ok(Exit::Interrupted);
-        }
+        coordinator,
+        directory,
     };
-    end?;
+    let exit = solve.run(fields, plan, signals).await;
+    let stopped = server::stop(&handle).await;
+    let exit = exit?;
     stopped?;
-    if let Some(result) = result {
-        server.stop().await?;
-        return result;
-    }
-    let view = look(&handle, job).await?;
-    server.stop().await?;
-    if view.state() != v1::JobState::Running {
-        // The last result came in while the workers were stopping.
-        return report(&view, &directory, args.json);
-    }
-    if args.json {
-        output::print_json(&Job::new("summary", &view).with_data(&directory).interrupted())?;
-    }
-    output::complain(&format!("stopped, all is in {}: the same command resumes", directory.display()));
-    Ok(Exit::Interrupted)
+    Ok(exit)
 }
 
-/// The job as it stands.
-async fn look(handle: &Handle, job: JobId) -> Result<v1::JobView, Failure> {
-    let (view, _) = user::view(handle, job).await?;
-    Ok(service::job_view(&view))
+/// One run of the command, once its coordinator is up.
+struct Solve {
+    handle: Handle,
+    directory: PathBuf,
+    json: bool,
 }
 
-/// Waits for the job to end, or for a reason to stop before.
-async fn work(
-    handle: &Handle,
-    job: JobId,
-    workers: &mut Workers,
-    signals: &mut Signals,
-    progress: &mut Progress,
-) -> Result<End, Failure> {
-    let mut ticks = tokio::time::interval(POLL);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            biased;
-            () = signals.next() => return Ok(End::Interrupted),
-            failure = workers.failed() => return Err(failure),
-            drained = server::drained(handle) => {
-                // Somebody drained this coordinator by its port, or storage failed.
-                drained?;
-                return Ok(End::Interrupted);
-            }
-            _ = ticks.tick() => {}
-        }
-        let view = look(handle, job).await?;
+impl Solve {
+    async fn run(
+        &self,
+        fields: Fields,
+        plan: impl FnOnce(SocketAddr) -> WorkersPlan,
+        mut signals: Signals,
+    ) -> Result<Exit, Failure> {
+        let (job, resumed, _) = user::submit(&self.handle, fields).await?;
+        let view = self.look(job).await?;
         if view.state() != v1::JobState::Running {
-            return Ok(End::Job);
+            return self.report(&view);
         }
-        progress.show(&view)?;
+        if resumed {
+            tracing::info!(data = %self.directory.display(), "resuming");
+        }
+        let server = Server::start(self.handle.clone(), "127.0.0.1:0").await?;
+        let mut workers = Workers::start(plan(server.address()));
+        let end = self.work(job, &mut workers, &mut signals).await;
+        let reported = match end {
+            // Its answer is durable: no need to keep anybody waiting for the workers to go home.
+            Ok(End::Job) => Some(self.look(job).await.and_then(|view| self.report(&view))),
+            Ok(End::Interrupted) => {
+                output::complain("interrupted: workers hand in what they have; once more aborts");
+                None
+            }
+            Err(_) => None,
+        };
+        tokio::select! {
+            () = self.wind_up(&mut workers) => {}
+            () = signals.next() => {
+                output::complain("aborted: what was acknowledged is on disk");
+                workers.kill().await;
+                return reported.unwrap_or(Ok(Exit::Interrupted));
+            }
+        }
+        end?;
+        let exit = match reported {
+            Some(reported) => reported,
+            None => self.interrupted(&self.look(job).await?),
+        };
+        server.stop().await?;
+        exit
     }
-}
 
-/// Stops the workers, takes in what they have, and writes it.
-async fn wind_up(handle: &Handle, workers: &mut Workers) -> Result<(), Failure> {
-    // Workers that wait for a task learn that there is none. A coordinator whose storage failed cannot say so.
-    let _ = user::drain(handle).await;
-    workers.stop(WORKERS_GRACE).await;
-    match tokio::time::timeout(DRAIN_GRACE, server::drained(handle)).await {
-        Ok(drained) => Ok(drained?),
-        // Leases of workers that died: their tasks are open again in the next run.
-        Err(_) => Ok(()),
+    /// The job as it stands.
+    async fn look(&self, job: JobId) -> Result<v1::JobView, Failure> {
+        let (view, _) = user::view(&self.handle, job).await?;
+        Ok(service::job_view(&view))
     }
-}
 
-/// Prints how the job ended.
-fn report(view: &v1::JobView, directory: &Path, json: bool) -> Result<Exit, Failure> {
-    let directory: PathBuf = directory.to_path_buf();
-    watch::finish(view, json.then(|| Job::new("summary", view).with_data(&directory)))
+    /// Waits for the job to end, or for a reason to stop before.
+    async fn work(&self, job: JobId, workers: &mut Workers, signals: &mut Signals) -> Result<End, Failure> {
+        let mut progress = Progress::new(self.json);
+        let mut ticks = tokio::time::interval(POLL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = signals.next() => return Ok(End::Interrupted),
+                failure = workers.failed() => return Err(failure),
+                drained = server::drained(&self.handle) => {
+                    // Somebody drained this coordinator by its port, or storage failed.
+                    drained?;
+                    return Ok(End::Interrupted);
+                }
+                _ = ticks.tick() => {}
+            }
+            let view = self.look(job).await?;
+            if view.state() != v1::JobState::Running {
+                return Ok(End::Job);
+            }
+            progress.show(&view)?;
+        }
+    }
+
+    /// Stops the workers and takes in what they have.
+    async fn wind_up(&self, workers: &mut Workers) {
+        // Workers that wait for a task learn that there is none. A coordinator whose storage failed cannot say so.
+        let _ = user::drain(&self.handle).await;
+        workers.stop(WORKERS_GRACE).await;
+        // Leases of workers that died do not come back: their tasks are open again in the next run. A failure of storage is
+        // told by whoever stops the coordinator next.
+        let _ = tokio::time::timeout(DRAIN_GRACE, server::drained(&self.handle)).await;
+    }
+
+    /// Prints how the job ended.
+    fn report(&self, view: &v1::JobView) -> Result<Exit, Failure> {
+        watch::finish(view, self.json.then(|| Job::new("summary", view).with_data(&self.directory)))
+    }
+
+    /// Prints how an interrupted job stands.
+    fn interrupted(&self, view: &v1::JobView) -> Result<Exit, Failure> {
+        if view.state() != v1::JobState::Running {
+            // The last result came in while the workers were stopping.
+            return self.report(view);
+        }
+        if self.json {
+            output::print_json(&Job::new("summary", view).with_data(&self.directory).interrupted())?;
+        }
+        output::complain(&format!(
+            "stopped, all is in {}: the same command resumes",
+            self.directory.display()
+        ));
+        Ok(Exit::Interrupted)
+    }
 }

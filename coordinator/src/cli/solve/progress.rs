@@ -112,7 +112,4 @@ impl Progress {
         }
         Ok(())
     }
-
-    /// Clears the line.
-    pub fn finish(self) {}
 }
