@@ -235,6 +235,12 @@ struct Batch {
     draining: bool,
 }
 
+impl Batch {
+    fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.replies.is_empty() && self.occurrences.is_empty()
+    }
+}
+
 impl<R: Fn(Token, Reply) -> bool> Actor<R> {
     fn run(mut self) {
         let end = match self.work() {
@@ -317,10 +323,20 @@ impl<R: Fn(Token, Reply) -> bool> Actor<R> {
         } else if batch.draining && !drained {
             self.report.send_replace(State::Draining);
         }
+        let mut after = Batch::default();
         for (token, reply) in batch.replies {
-            (self.reply)(token, reply);
+            let leased = match &reply {
+                Reply::Leased(assignment) => Some(assignment.lease),
+                _ => None,
+            };
+            // A task whose worker went away in the same moment is free again, and need not lapse.
+            if !(self.reply)(token, reply)
+                && let Some(lease) = leased
+            {
+                self.step(Event::Undelivered { lease }, &mut after);
+            }
         }
-        Ok(())
+        if after.is_empty() { Ok(()) } else { self.finish(after) }
     }
 
     /// Makes all that was only buffered durable.

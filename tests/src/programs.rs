@@ -49,7 +49,7 @@ impl Output {
     /// When there is none.
     pub fn summary(&self) -> Value {
         let lines = self.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let summary = lines.filter(|line| line["message_type"] == "summary").last();
+        let summary = lines.rev().find(|line| line["message_type"] == "summary");
         summary.unwrap_or_else(|| panic!("no summary: {self:?}"))
     }
 }
@@ -341,7 +341,7 @@ impl Cluster {
     pub fn status(&self, job: u64) -> Value {
         let output = self.client(&["status", &job.to_string(), "--json"]);
         let lines = output.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let found = lines.filter(|line| line["job"].as_u64() == Some(job)).last();
+        let found = lines.rev().find(|line| line["job"].as_u64() == Some(job));
         found.unwrap_or_else(|| panic!("no job {job}: {output:?}"))
     }
 

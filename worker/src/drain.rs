@@ -29,7 +29,7 @@ impl Cause {
             // Service managers wait 90 s, batch systems 30 s before they kill.
             Self::Terminated | Self::Interrupted => Duration::from_secs(15),
             // The coordinator is most likely gone with the parent; if it lives, it is on this machine and answers fast.
-            Self::ParentGone => Duration::from_secs(5),
+            Self::ParentGone => Duration::from_secs(2),
             // Results of a process that has found itself wrong are not to be handed in.
             Self::Failed => Duration::ZERO,
         }

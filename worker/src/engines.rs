@@ -200,7 +200,7 @@ impl EngineThread {
                 self.shared.outbox.put(Finished { problem, request }, held);
             }
             Ok(None) => {
-                debug!(event = "result", lease, job = job.0, elapsed_ms, "handed in or no longer wanted")
+                debug!(event = "result", lease, job = job.0, elapsed_ms, "handed in or no longer wanted");
             }
             Err(TaskError::Stopped) if held.lapsed() => {
                 debug!(event = "lease", lease, job = job.0, elapsed_ms, "lapsed");

@@ -109,6 +109,11 @@ pub enum Event {
         /// The token that waited.
         token: Token,
     },
+    /// A task could not be handed over: the caller of its [`Event::Lease`] was gone.
+    Undelivered {
+        /// The lease.
+        lease: LeaseId,
+    },
     /// A worker is alive and works on these leases.
     Heartbeat {
         /// Who waits.

@@ -117,6 +117,7 @@ pub struct Graph {
     newly_decided: Vec<NodeId>,
     decided: u64,
     active: u64,
+    inserted: u64,
 }
 
 impl Graph {
@@ -149,9 +150,14 @@ impl Graph {
         &self.roots
     }
 
-    /// Nodes decided, and active ones.
-    pub fn counts(&self) -> (u64, u64) {
-        (self.decided, self.active)
+    /// Nodes that still matter.
+    pub fn active(&self) -> u64 {
+        self.active
+    }
+
+    /// Claims decided since the graph was made, in it or beside it.
+    pub fn inserted(&self) -> u64 {
+        self.inserted
     }
 
     /// Decided and all children of a node that has them.
@@ -296,6 +302,7 @@ impl Graph {
         if !new {
             return Ok(false);
         }
+        self.inserted += 1;
         for id in self.about(&claim.subject) {
             let node = self.node(id);
             if node.numbers.truth().is_some() {

@@ -80,6 +80,8 @@ impl Job {
                 let mut facts = Facts::default();
                 let mut remembered = BTreeMap::new();
                 let mut shared = Vec::new();
+                decided_before_start =
+                    claims.iter().filter(|(_, record)| record.truth.is_some()).count() as u64;
                 for (claim, record) in claims {
                     match record.truth {
                         Some(truth) => {
@@ -96,7 +98,6 @@ impl Job {
                         }
                     }
                 }
-                decided_before_start = facts.len() as u64;
                 let graph = Graph::new(facts, remembered);
                 Work::Claims(Claims { plan, graph, shared, in_flight: BTreeMap::new(), answer: None })
             }
@@ -250,9 +251,8 @@ impl Job {
         };
         match &self.work {
             Work::Claims(claims) => {
-                let (decided, active) = claims.graph.counts();
-                statistics.decided = decided;
-                statistics.total = decided + active;
+                statistics.decided = self.decided_before_start + claims.graph.inserted();
+                statistics.total = statistics.decided + claims.graph.active();
                 statistics.parked = claims.graph.parked();
                 statistics.phase = if claims.graph.sweeping() { "sweep" } else { "best-first" }.to_owned();
                 if let Some(&root) = claims.graph.roots().first() {

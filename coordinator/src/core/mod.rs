@@ -197,6 +197,7 @@ impl Core {
                     });
                 }
             },
+            Event::Undelivered { lease } => self.end(lease, "not delivered", &mut step),
             Event::Abandon { token } => self.waiting.retain(|waiting| waiting.token != token),
             Event::Heartbeat { token, session, leases, cursors } => {
                 let reply =
@@ -307,7 +308,12 @@ impl Core {
         statistics.leases_open = count;
         statistics.nodes += nodes;
         statistics.workers = self.workers.values().filter(|worker| !worker.lost).count() as u32;
-        statistics.nodes_per_second = if job.is_running() { job.rate.per_second() } else { 0.0 };
+        statistics.nodes_per_second = if job.is_running() {
+            job.rate.per_second()
+        } else {
+            // Of a job that has ended, over all its time.
+            statistics.nodes as f64 * 1000.0 / statistics.active_ms.max(1) as f64
+        };
         if job.is_running() {
             statistics.active_ms += now.since(self.ticked);
             if statistics.workers == 0 {

@@ -461,12 +461,10 @@ impl World {
     fn response(&mut self, index: usize, request: Request, reply: Reply) -> Result<(), String> {
         let worker = &mut self.workers[index];
         match reply {
-            Reply::Registered { epoch, .. } => {
-                // A late answer of an earlier epoch must not undo a newer one.
-                if worker.epoch.is_none_or(|known| known < epoch) {
-                    worker.epoch = Some(epoch);
-                    worker.cursors.clear();
-                }
+            // A late answer of an earlier epoch must not undo a newer one.
+            Reply::Registered { epoch, .. } if worker.epoch.is_none_or(|known| known < epoch) => {
+                worker.epoch = Some(epoch);
+                worker.cursors.clear();
             }
             Reply::Error(CoreError::Register { .. }) => worker.epoch = None,
             Reply::Leased(assignment) => {
@@ -478,10 +476,13 @@ impl World {
                     return Err(format!("{:?} is wanted but cannot be done: {error}", spec.part));
                 }
             }
-            Reply::Heartbeat { lapsed, .. } => {
-                if worker.current.as_ref().is_some_and(|current| lapsed.contains(&current.progress.lease)) {
-                    worker.current = None;
-                }
+            Reply::Heartbeat { lapsed, .. }
+                if worker
+                    .current
+                    .as_ref()
+                    .is_some_and(|current| lapsed.contains(&current.progress.lease)) =>
+            {
+                worker.current = None;
             }
             Reply::Completed(_) => {
                 if let Request::HandIn(done) = request {
