@@ -13,4 +13,4 @@ cd "$GRUNDY_ROOT"
 # The crates without RocksDB once more with every debug assertion and overflow check on: their own build, seconds.
 cargo test --locked --profile checked -p grundy-games -p grundy-search "$@"
 # The rest as it ships. The end-to-end tests find the programs beside themselves.
-exec cargo test --release --locked --workspace --exclude grundy-games --exclude grundy-search "$@"
+exec cargo test --release --locked --workspace --no-fail-fast --exclude grundy-games --exclude grundy-search "$@"

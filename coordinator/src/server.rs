@@ -65,15 +65,30 @@ pub struct Server {
     serving: JoinHandle<Result<(), tonic::transport::Error>>,
 }
 
+/// A socket that listens. Made before anything is written, so that a wrong address leaves nothing behind.
+pub struct Listening {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+/// Listens on `HOST:PORT` (port 0: any that is free). Who connects waits until [`Server::start`].
+///
+/// # Errors
+/// An address that is taken or is none.
+pub async fn listen(address: &str) -> Result<Listening, ServerError> {
+    let bind = |source| ServerError::Bind { address: address.to_owned(), source };
+    let listener = TcpListener::bind(address).await.map_err(bind)?;
+    let address = listener.local_addr().map_err(bind)?;
+    Ok(Listening { listener, address })
+}
+
 impl Server {
-    /// Listens on `HOST:PORT` (port 0: any that is free) and serves.
+    /// Serves.
     ///
     /// # Errors
-    /// An address that is taken or is none.
-    pub async fn start(handle: Handle, listen: &str) -> Result<Self, ServerError> {
-        let bind = |source| ServerError::Bind { address: listen.to_owned(), source };
-        let listener = TcpListener::bind(listen).await.map_err(bind)?;
-        let address = listener.local_addr().map_err(bind)?;
+    /// A descriptor set that reflection refuses: a build gone wrong.
+    pub async fn start(handle: Handle, listening: Listening) -> Result<Self, ServerError> {
+        let Listening { listener, address } = listening;
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true)).with_keepalive(Some(KEEPALIVE));
         let (health, health_service) = tonic_health::server::health_reporter();
         for service in SERVICES {

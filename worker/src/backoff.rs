@@ -12,7 +12,7 @@ const LONGEST: Duration = Duration::from_secs(15);
 /// How long a coordinator is tried that was never reached: longer than it takes to start, short enough to notice a wrong address.
 const FIRST_CONTACT: Duration = Duration::from_secs(60);
 
-/// The wait after the `failures`th failure in a row: doubled each time up to [`LONGEST`], the upper half of it random, so that
+/// The wait after the `failures`th failure in a row: doubled each time up to 15 s, the upper half of it random, so that
 /// workers that lost the coordinator together do not come back together. `random` is in `0.0..1.0`.
 pub fn delay(failures: u32, random: f64) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);

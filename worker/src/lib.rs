@@ -7,8 +7,8 @@
 //!   signals          begin the drain
 //! ```
 //!
-//! The threads share a [`Session`](session::Session) (one registration, one policy of reconnecting), the
-//! [`Leases`](leases::Leases) held, and a [`Drain`], which ends them all.
+//! The threads share a [`Session`] (one registration, one policy of reconnecting), the
+//! [`Leases`] held, and a [`Drain`], which ends them all.
 //!
 //! Rules of games, searches and table formats are not for this crate, and it knows nothing of how the coordinator chooses tasks.
 

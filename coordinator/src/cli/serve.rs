@@ -53,6 +53,7 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
     let directory = args.data.directory(file);
     let directory = directory
         .ok_or_else(|| Failure::message(Exit::Usage, "serve needs --data DIR, where it keeps its jobs"))?;
+    let listening = server::listen(&args.listen.address(file)).await?;
     let mut signals = Signals::new()?;
     let total = args.memory.bytes(file, memory::half_of_machine);
     let storage: Arc<dyn JobStorage> = Arc::new(RocksJobs::open(&directory, &memory::storage_share(total))?);
@@ -62,7 +63,7 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
         parts = loaded.parts.len(), "data directory opened"
     );
     let handle = actor::spawn(storage, loaded, Options::default())?;
-    let server = Server::start(handle.clone(), &args.listen.address(file)).await?;
+    let server = Server::start(handle.clone(), listening).await?;
     output::print(&format!("listening on {}", server.address()))?;
     let interrupted = tokio::select! {
         drained = server.drained() => { drained?; false }

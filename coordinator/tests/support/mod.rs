@@ -2,7 +2,7 @@
 
 use grundy::actor::{self, Handle};
 use grundy::core::Options;
-use grundy::server::Server;
+use grundy::server::{self, Server};
 use grundy_games::claim::Claim;
 use grundy_games::problem::{Approach, Fields, Problem};
 use grundy_proto::v1::grundy_service_client::GrundyServiceClient;
@@ -31,7 +31,7 @@ impl Coordinator {
     pub async fn start(storage: Arc<dyn JobStorage>) -> Result<Self, Box<dyn Error>> {
         let loaded = storage.load()?;
         let handle = actor::spawn(storage, loaded, Options::default())?;
-        let server = Server::start(handle.clone(), "127.0.0.1:0").await?;
+        let server = Server::start(handle.clone(), server::listen("127.0.0.1:0").await?).await?;
         Ok(Self { server, handle })
     }
 

@@ -109,7 +109,7 @@ impl Solve {
         if resumed {
             tracing::info!(data = %self.directory.display(), "resuming");
         }
-        let server = Server::start(self.handle.clone(), "127.0.0.1:0").await?;
+        let server = Server::start(self.handle.clone(), server::listen("127.0.0.1:0").await?).await?;
         let mut workers = Workers::start(plan(server.address()));
         let end = self.work(job, &mut workers, &mut signals).await;
         let reported = match end {
