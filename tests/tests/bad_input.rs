@@ -31,6 +31,7 @@ const CASES: &[(&[&str], i32, &[&str])] = &[
     (&["solve", "cram", "3x4", "--wrkers", "2"], 2, &["--wrkers"]),
     (&["solve", "cram", "3x4", "--workers", "0"], 2, &["workers"]),
     (&["solve", "cram", "3x4", "--memory", "lots"], 2, &["lots"]),
+    (&["solve", "cram", "3x4", "--workers", "2", "--memory", "100MiB"], 2, &["100", "2 workers", "at least"]),
     (&["solve", "cram", "3x4", "--config", "missing.toml"], 2, &["missing.toml"]),
     (&["solve", "cram", "3x4", "--config", "bad.toml"], 2, &["bad.toml", "colour"]),
     (&["solve", "cram", "3x4", "--data", "a-file"], 1, &["a-file"]),
@@ -151,7 +152,7 @@ fn a_worker_without_a_coordinator_says_so_and_gives_up_when_told() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let address = free_address().to_string();
     let arguments =
-        ["--coordinator", &address, "--data", "worker", "--give-up-after", "1", "--memory", "64MiB"];
+        ["--coordinator", &address, "--data", "worker", "--give-up-after", "1", "--memory", "128MiB"];
     let output = start("grundy-worker", arguments, directory.path()).wait();
     assert_eq!(output.code(), 4, "{output:?}");
     assert!(output.stderr.contains(&address), "{}", output.stderr);

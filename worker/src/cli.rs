@@ -5,6 +5,7 @@ use crate::machine;
 use bytesize::ByteSize;
 use clap::{Args, Parser, ValueEnum};
 use grundy_proto::convert;
+use grundy_tables::worker_memory_min;
 use serde::Deserialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,9 +17,6 @@ const DEFAULT_PORT: u16 = 4848;
 
 /// The most engine threads: more than any machine has, and few enough for one heartbeat.
 const THREADS_MAX: u32 = 1024;
-
-/// The least memory with which a table is of any use.
-const MEMORY_MIN: ByteSize = ByteSize::mib(16);
 
 /// Decides claims for a Grundy coordinator.
 ///
@@ -218,8 +216,12 @@ pub enum ConfigError {
     )]
     NoCoordinator,
     /// Less memory than a table needs.
-    #[error("memory of {given} is too small: expected at least {MEMORY_MIN}")]
+    #[error("memory of {given} is too little for {threads} threads: expected at least {least}")]
     TooLittleMemory {
+        /// For how many threads.
+        threads: u32,
+        /// What they need.
+        least: ByteSize,
         /// What was given.
         given: ByteSize,
     },
@@ -260,15 +262,17 @@ impl Settings {
         let data = self.data.unwrap_or_else(|| PathBuf::from("grundy-worker"));
         let name = self.name.map_or_else(|| machine::worker_name(&data), |name| name.0);
         let memory = self.memory.unwrap_or_else(|| ByteSize(machine::memory_bytes() / 2));
-        if memory < MEMORY_MIN {
-            return Err(ConfigError::TooLittleMemory { given: memory });
-        }
         let cores = u32::try_from(machine::cores()).unwrap_or(THREADS_MAX).min(THREADS_MAX);
+        let threads = self.threads.map_or(cores, |threads| threads.0);
+        let least = ByteSize(worker_memory_min(threads as usize) as u64);
+        if memory < least {
+            return Err(ConfigError::TooLittleMemory { threads, least, given: memory });
+        }
         Ok(Options {
             coordinator,
             data,
             name,
-            threads: self.threads.map_or(cores, |threads| threads.0),
+            threads,
             memory: usize::try_from(memory.as_u64()).unwrap_or(usize::MAX),
             give_up_after: self.give_up_after.map(Duration::from_secs),
         })

@@ -58,7 +58,7 @@ pub struct Options {
     pub name: String,
     /// Engine threads.
     pub threads: u32,
-    /// Bytes for the RAM table and RocksDB together.
+    /// Bytes for the whole process.
     pub memory: usize,
     /// How long the coordinator may be unreachable; `None`: a minute before the first contact, for ever after it.
     pub give_up_after: Option<Duration>,
@@ -88,7 +88,7 @@ pub fn run_with(
         threads: options.threads,
     };
     let session = Arc::new(Session::new(identity, options.give_up_after, Arc::clone(drain))?);
-    let storage = storage::open(&options.data, options.memory)?;
+    let storage = storage::open(&options.data, options.memory, options.threads)?;
     let runtime = runtime()?;
     let client = {
         let _context = runtime.enter();

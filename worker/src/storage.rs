@@ -14,12 +14,12 @@ pub struct Storage {
     pub spool: Spool,
 }
 
-/// Opens or creates a worker's data directory. `memory` bytes are for the RAM table and RocksDB together.
+/// Opens or creates a worker's data directory. `memory` bytes are for the whole process with its `threads` engines.
 ///
 /// # Errors
 /// [`WorkerError::Storage`] names the directory and what to do.
-pub fn open(directory: &Path, memory: usize) -> Result<Storage, WorkerError> {
-    let memory = split_memory(memory);
+pub fn open(directory: &Path, memory: usize, threads: u32) -> Result<Storage, WorkerError> {
+    let memory = split_memory(memory, threads as usize);
     let storage = WorkerStorage::open(directory, &memory.storage)?;
     let ram = RamTable::with_bytes(memory.ram_table)?;
     let table = TieredTable::new(ram, storage.positions()?, TierOptions::default())?;

@@ -16,7 +16,7 @@ fn program(data: &Path) -> Command {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("GRUNDY_") || name == "RUST_LOG") {
         command.env_remove(name);
     }
-    command.arg("--data").arg(data).env("GRUNDY_MEMORY", "32MiB").stdin(Stdio::null());
+    command.arg("--data").arg(data).env("GRUNDY_MEMORY", "128MiB").stdin(Stdio::null());
     command
 }
 

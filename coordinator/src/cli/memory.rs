@@ -1,13 +1,11 @@
 //! How much memory there is, and how `solve` shares it out.
 
-use grundy_tables::StorageMemory;
+use bytesize::ByteSize;
+use grundy_tables::{PROCESS_BYTES, StorageMemory, worker_memory_min};
 use std::fs;
 
 /// What is assumed where the system does not say.
 const FALLBACK_BYTES: u64 = 2 << 30;
-
-/// The least that a worker gets: its tables shrink no further than this usefully.
-const WORKER_BYTES_MIN: u64 = 16 << 20;
 
 /// Half of the memory that this process may use: of the machine's, or of its control group's if that is less.
 pub(super) fn half_of_machine() -> u64 {
@@ -32,11 +30,25 @@ pub(super) fn storage_share(total: u64) -> StorageMemory {
     StorageMemory { cache: share.min(most.cache), write_buffers: share.min(most.write_buffers) }
 }
 
-/// What is left for each of `workers` worker processes.
-pub(super) fn worker_share(total: u64, workers: u32) -> u64 {
+/// What is left for each of `workers` worker processes of `threads` threads.
+///
+/// # Errors
+/// In words, when that is less than they can do with.
+pub(super) fn worker_share(total: u64, workers: u32, threads: u32) -> Result<u64, String> {
     let StorageMemory { cache, write_buffers } = storage_share(total);
-    let taken = (cache as u64).saturating_add(write_buffers as u64);
-    (total.saturating_sub(taken) / u64::from(workers.max(1))).max(WORKER_BYTES_MIN)
+    let own = (PROCESS_BYTES + cache + write_buffers) as u64;
+    let share = total.saturating_sub(own) / u64::from(workers.max(1));
+    let least = worker_memory_min(threads as usize) as u64;
+    if share >= least {
+        return Ok(share);
+    }
+    // The coordinator's share grows with the total: a ninth more than the sum is enough.
+    let enough = (PROCESS_BYTES as u64 + u64::from(workers) * least) * 8 / 7;
+    Err(format!(
+        "memory of {} is too little for a coordinator and {workers} workers of {threads} threads: expected at least {}, or fewer of them",
+        ByteSize(total),
+        ByteSize(enough)
+    ))
 }
 
 #[cfg(test)]
@@ -49,15 +61,22 @@ mod tests {
         assert_eq!(total_of("MemTotal: lots\n"), None);
         for total in [1 << 30, 4 << 30, 3 << 40] {
             for workers in [1, 7, 64] {
-                if total / u64::from(workers) < 2 * WORKER_BYTES_MIN {
-                    continue;
-                }
+                let Ok(share) = worker_share(total, workers, 1) else { continue };
                 let StorageMemory { cache, write_buffers } = storage_share(total);
-                let used =
-                    cache as u64 + write_buffers as u64 + u64::from(workers) * worker_share(total, workers);
+                let used = (PROCESS_BYTES + cache + write_buffers) as u64 + u64::from(workers) * share;
                 assert!(used <= total && used > total / 2, "{used} of {total} for {workers} workers");
             }
         }
-        assert_eq!(worker_share(0, 4), WORKER_BYTES_MIN);
+    }
+
+    #[test]
+    fn too_little_is_refused_and_what_is_called_enough_is() {
+        for (workers, threads) in [(1, 1), (2, 1), (4, 2), (64, 1)] {
+            let least = worker_memory_min(threads as usize) as u64;
+            let enough = (PROCESS_BYTES as u64 + u64::from(workers) * least) * 8 / 7;
+            assert!(worker_share(enough, workers, threads).is_ok(), "{workers} workers");
+            let words = worker_share(enough / 2, workers, threads).expect_err("half of enough");
+            assert!(words.contains("at least"), "{words}");
+        }
     }
 }

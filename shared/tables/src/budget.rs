@@ -25,11 +25,33 @@ pub struct WorkerMemory {
     pub storage: StorageMemory,
 }
 
-/// Shares out a worker's budget: an eighth (at most 512 MiB) to RocksDB's cache, a sixteenth (at most 256 MiB) to its write
-/// buffers, and all the rest to the RAM table. Probes never go to disk, so RocksDB needs memory only to take in batches and to
-/// check them against what it holds; past its maxima, memory does more good in the RAM table.
-pub fn split_memory(total: usize) -> WorkerMemory {
-    let cache = (total / 8).min(512 << 20);
-    let write_buffers = (total / 16).min(256 << 20);
-    WorkerMemory { ram_table: total - cache - write_buffers, storage: StorageMemory { cache, write_buffers } }
+/// What a process needs besides tables: code, stacks, connections, the allocator's slack. Measured at some 20 MiB.
+pub const PROCESS_BYTES: usize = 24 << 20;
+
+/// What the engines of one process share: Kalah's small endgames, the largest of their caches.
+pub const ENGINES_BYTES: usize = 32 << 20;
+
+/// What each engine thread keeps for itself: Cram's cache of small components, the largest of its kind.
+pub const ENGINE_BYTES: usize = 8 << 20;
+
+/// The least memory with which the tables are of any use.
+pub const TABLES_BYTES_MIN: usize = 16 << 20;
+
+/// The least that a worker of so many threads can do with.
+pub fn worker_memory_min(threads: usize) -> usize {
+    PROCESS_BYTES + ENGINES_BYTES + threads.saturating_mul(ENGINE_BYTES) + TABLES_BYTES_MIN
+}
+
+/// Shares out the budget of a worker process of so many threads. What process and engines need is set aside; of the rest an eighth
+/// (at most 512 MiB) goes to RocksDB's cache, a sixteenth (at most 256 MiB) to its write buffers, and all that is left to the RAM table.
+/// Probes never go to disk, so RocksDB needs memory only to take in batches and to check them against what it holds; past its
+/// maxima, memory does more good in the RAM table. Less than [`worker_memory_min`] counts as that.
+pub fn split_memory(total: usize, threads: usize) -> WorkerMemory {
+    let tables = TABLES_BYTES_MIN + total.saturating_sub(worker_memory_min(threads));
+    let cache = (tables / 8).min(512 << 20);
+    let write_buffers = (tables / 16).min(256 << 20);
+    WorkerMemory {
+        ram_table: tables - cache - write_buffers,
+        storage: StorageMemory { cache, write_buffers },
+    }
 }

@@ -25,7 +25,7 @@ pub mod statistics;
 pub mod tiered;
 pub mod worker;
 
-pub use budget::{StorageMemory, WorkerMemory, split_memory};
+pub use budget::{PROCESS_BYTES, StorageMemory, WorkerMemory, split_memory, worker_memory_min};
 pub use error::StorageError;
 pub use jobs::memory::MemoryJobs;
 pub use jobs::rocks::RocksJobs;

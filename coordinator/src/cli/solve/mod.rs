@@ -66,20 +66,15 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
     let program = workers::program(args.workers.program(file))?;
     let (count, threads) = args.workers.processes(file);
     let total = args.memory.bytes(file, memory::half_of_machine);
+    let memory_bytes =
+        memory::worker_share(total, count, threads).map_err(|words| Failure::message(Exit::Usage, words))?;
     let signals = Signals::new()?;
     let storage: Arc<dyn JobStorage> = Arc::new(RocksJobs::open(&directory, &memory::storage_share(total))?);
     let loaded = storage.load()?;
     directory::check(&directory, &loaded, &fields).map_err(Failure::usage)?;
     let handle = actor::spawn(storage, loaded, Options::default())?;
     let solve = Solve { handle: handle.clone(), directory: directory.clone(), json: args.json };
-    let plan = |coordinator| WorkersPlan {
-        program,
-        count,
-        threads,
-        memory_bytes: memory::worker_share(total, count),
-        coordinator,
-        directory,
-    };
+    let plan = |coordinator| WorkersPlan { program, count, threads, memory_bytes, coordinator, directory };
     let exit = solve.run(fields, plan, signals).await;
     let stopped = server::stop(&handle).await;
     let exit = exit?;

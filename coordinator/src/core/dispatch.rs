@@ -1,0 +1,133 @@
+//! Handing out work: who waits gets a task, and when there is none, one is made by splitting.
+
+use super::api::{Assignment, LeaseId, Millis, Occurrence, Reply, Session, TaskSpec};
+use super::job::Work;
+use super::{Core, Lease, Step, Waiting};
+use grundy_tables::jobs::record::{JobId, LeaseRecord, Task, Write};
+use std::collections::BTreeMap;
+
+impl Core {
+    /// Gives waiting workers tasks, first come first served, and ends waits that are over.
+    pub(super) fn serve_waiting(&mut self, now: Millis, step: &mut Step) {
+        if self.draining {
+            for waiting in std::mem::take(&mut self.waiting) {
+                step.reply(waiting.token, Reply::Drained);
+            }
+            return;
+        }
+        let mut still = Vec::new();
+        let mut dry = false;
+        for waiting in std::mem::take(&mut self.waiting) {
+            // Once a worker finds nothing, the ones behind it find nothing either.
+            let assignment = if dry { None } else { self.assign(&waiting, now, step) };
+            dry = assignment.is_none();
+            match assignment {
+                Some(assignment) => step.reply(waiting.token, Reply::Leased(Box::new(assignment))),
+                None if waiting.until <= now => {
+                    step.reply(waiting.token, Reply::Idle { retry_after_ms: self.options.retry_after_ms });
+                }
+                None => still.push(waiting),
+            }
+        }
+        self.waiting = still;
+    }
+
+    pub(super) fn assign(&mut self, waiting: &Waiting, now: Millis, step: &mut Step) -> Option<Assignment> {
+        let worker = &waiting.session.worker;
+        let choose = |core: &Self| {
+            core.jobs
+                .values()
+                .filter(|job| job.is_running())
+                .find_map(|job| Some((job.id, job.choose(worker, &core.options)?)))
+        };
+        let chosen = choose(self).or_else(|| {
+            self.split_for_idle(now, step);
+            choose(self)
+        });
+        let (id, (task, spec, root)) = chosen?;
+        let lease = LeaseId(self.next_lease);
+        self.next_lease += 1;
+        let job = self.jobs.get_mut(&id)?;
+        job.hold(&task);
+        job.record.leases += 1;
+        if let (Work::Claims(claims), Some(root)) = (&mut job.work, root) {
+            *claims.in_flight.entry(root).or_default() += 1;
+        }
+        let budget_nodes = match &spec {
+            TaskSpec::Claim { budget_nodes, .. } => *budget_nodes,
+            TaskSpec::Part(_) => 0,
+        };
+        step.log.push(Occurrence::LeaseGranted {
+            job: id,
+            lease,
+            worker: worker.clone(),
+            task: job.describe(&task),
+            budget_nodes,
+        });
+        let fields = job.record.fields.clone();
+        let worker = worker.clone();
+        step.writes.push(self.lease_record(lease, id, &task, &waiting.session));
+        let facts = self.facts_since(id, waiting.cursors.get(&id).copied().unwrap_or(0), &worker);
+        let expires = now.plus(self.options.lease_ms);
+        self.leases.insert(lease, Lease { job: id, task, root, worker, granted: now, expires, nodes: 0 });
+        Some(Assignment { lease, job: id, fields, task: spec, facts })
+    }
+
+    pub(super) fn lease_record(&self, lease: LeaseId, job: JobId, task: &Task, session: &Session) -> Write {
+        let Session { worker, incarnation, .. } = session.clone();
+        Write::Lease(
+            job,
+            task.clone(),
+            LeaseRecord { epoch: self.epoch, lease: lease.0, worker, incarnation },
+        )
+    }
+
+    /// When all leaves are taken: splits the heaviest that has been worked on for a while, so that its children can be handed out.
+    /// Its own lease goes on; whoever is first decides it.
+    pub(super) fn split_for_idle(&mut self, now: Millis, step: &mut Step) {
+        let old_enough = |lease: &&Lease| {
+            now.since(lease.granted) >= self.options.split_idle_ms && matches!(lease.task, Task::Claim(_))
+        };
+        let mut held: BTreeMap<JobId, Vec<Task>> = BTreeMap::new();
+        for lease in self.leases.values().filter(old_enough) {
+            held.entry(lease.job).or_default().push(lease.task.clone());
+        }
+        for (id, tasks) in held {
+            let Some(job) = self.jobs.get_mut(&id).filter(|job| job.is_running()) else {
+                continue;
+            };
+            let Work::Claims(claims) = &mut job.work else {
+                continue;
+            };
+            let nodes = tasks.iter().filter_map(|task| match task {
+                Task::Claim(claim) => claims.graph.find(claim),
+                Task::Part(_) => None,
+            });
+            let Some(leaf) = claims.graph.heaviest_leaf(nodes) else {
+                continue;
+            };
+            let task = Task::Claim(claims.graph.node(leaf).claim.clone());
+            let result = claims.graph.expand(claims.plan.rules(), leaf, &[]);
+            match result {
+                Ok(children) => {
+                    if let (Task::Claim(claim), Work::Claims(claims)) = (&task, &job.work) {
+                        let record = claims.record_of(claim, 0, "");
+                        step.writes.push(Write::Claim(id, claim.clone(), record));
+                    }
+                    self.log_split(id, &task, children, step);
+                    self.advance(id, now, step);
+                }
+                Err(error) => self.fail(id, error.to_string(), step),
+            }
+        }
+    }
+
+    pub(super) fn log_split(&self, id: JobId, task: &Task, children: u32, step: &mut Step) {
+        if let Some(job) = self.jobs.get(&id)
+            && let (Work::Claims(claims), Task::Claim(claim)) = (&job.work, task)
+        {
+            let work = claims.graph.find(claim).map_or(0, |id| claims.graph.node(id).work);
+            step.log.push(Occurrence::Split { job: id, task: job.describe(task), children, work });
+        }
+    }
+}

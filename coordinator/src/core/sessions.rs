@@ -1,0 +1,189 @@
+//! What workers say of themselves: registration, heartbeats, leases that come back, leases handed back.
+
+use super::api::{CoreError, FactBatch, LeaseId, LeaseProgress, Millis, Occurrence, Reply, Session, Token};
+use super::job::Work;
+use super::options::{FACTS_PER_REPLY_MAX, Options};
+use super::workers::Worker;
+use super::{Core, Lease, Step};
+use grundy_tables::jobs::record::{JobId, Task};
+
+impl Core {
+    pub(super) fn register(
+        &mut self,
+        token: Token,
+        name: String,
+        incarnation: u64,
+        threads: u32,
+        now: Millis,
+        step: &mut Step,
+    ) {
+        let superseded = self.workers.get(&name).is_some_and(|worker| worker.incarnation != incarnation);
+        if superseded {
+            self.waiting.retain(|waiting| waiting.session.worker != name);
+            let old: Vec<LeaseId> =
+                self.leases.iter().filter(|(_, lease)| lease.worker == name).map(|(id, _)| *id).collect();
+            for id in old {
+                self.lose(id, "its worker was started anew", step);
+            }
+        }
+        // From before a restart of this coordinator, likewise: that run of the worker is gone.
+        let orphans: Vec<(JobId, Task)> = self
+            .orphans
+            .iter()
+            .filter(|(_, orphan)| orphan.worker == name && orphan.incarnation != incarnation)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in orphans {
+            self.free_orphan(&key, step);
+        }
+        let worker =
+            self.workers.entry(name.clone()).or_insert_with(|| Worker::new(incarnation, threads, now));
+        worker.incarnation = incarnation;
+        worker.threads = threads;
+        worker.seen = now;
+        worker.lost = false;
+        step.log.push(Occurrence::WorkerRegistered { worker: name, incarnation, threads, superseded });
+        let Options { lease_ms, heartbeat_ms, .. } = self.options;
+        step.reply(token, Reply::Registered { epoch: self.epoch, lease_ms, heartbeat_ms });
+    }
+
+    /// Checks that a worker is registered in this epoch and that no newer run of it is.
+    pub(super) fn greet(&mut self, session: &Session, now: Millis) -> Result<(), CoreError> {
+        let register = CoreError::Register { worker: session.worker.clone(), epoch: self.epoch };
+        if session.epoch != self.epoch {
+            return Err(register);
+        }
+        let worker = self.workers.get_mut(&session.worker).ok_or(register)?;
+        if worker.incarnation != session.incarnation {
+            return Err(CoreError::Superseded { worker: session.worker.clone() });
+        }
+        worker.seen = now;
+        worker.lost = false;
+        Ok(())
+    }
+
+    pub(super) fn heartbeat(
+        &mut self,
+        session: &Session,
+        leases: Vec<LeaseProgress>,
+        cursors: Vec<(JobId, u64)>,
+        now: Millis,
+        step: &mut Step,
+    ) -> Result<Reply, CoreError> {
+        self.greet(session, now)?;
+        let (mut lapsed, mut adopted) = (Vec::new(), Vec::new());
+        for progress in leases {
+            let id = progress.lease;
+            if let Some(lease) = self.leases.get_mut(&id).filter(|lease| lease.worker == session.worker) {
+                lease.expires = now.plus(self.options.lease_ms);
+                lease.nodes = progress.nodes;
+                let wanted = self
+                    .jobs
+                    .get(&lease.job)
+                    .is_some_and(|job| job.is_running() && job.is_wanted(&lease.task));
+                if !wanted {
+                    self.end(id, "its answer is not needed any more", step);
+                    lapsed.push(id);
+                }
+            } else if self.adopt(session, &progress, now, step) {
+                adopted.push(id);
+            } else {
+                lapsed.push(id);
+            }
+        }
+        let mut facts = Vec::new();
+        for (job, cursor) in cursors {
+            let batch = self.facts_since(job, cursor, &session.worker);
+            if batch.next != cursor {
+                facts.push(batch);
+            }
+        }
+        Ok(Reply::Heartbeat { lapsed, adopted, facts, draining: self.draining })
+    }
+
+    /// Takes over a lease that this epoch does not know, or that has expired, while its task is still nobody else's.
+    pub(super) fn adopt(
+        &mut self,
+        session: &Session,
+        progress: &LeaseProgress,
+        now: Millis,
+        step: &mut Step,
+    ) -> bool {
+        // A lease of this epoch that was completed or handed back has ended for good: its last heartbeat was only late.
+        let of_this_epoch = progress.lease.0 >> 32 == self.epoch.0;
+        if self.leases.contains_key(&progress.lease)
+            || of_this_epoch && !self.expired.contains(&progress.lease)
+        {
+            return false;
+        }
+        let key = (progress.job, progress.task.clone());
+        let own_orphan = self.take_orphan(&key, progress.lease, session);
+        let Some(job) = self.jobs.get_mut(&progress.job).filter(|job| job.is_running()) else {
+            return false;
+        };
+        if !own_orphan && !job.is_free(&progress.task) {
+            return false;
+        }
+        job.hold(&progress.task);
+        let lease = Lease {
+            job: progress.job,
+            task: progress.task.clone(),
+            root: None,
+            worker: session.worker.clone(),
+            granted: now,
+            expires: now.plus(self.options.lease_ms),
+            nodes: progress.nodes,
+        };
+        self.leases.insert(progress.lease, lease);
+        self.expired.remove(&progress.lease);
+        step.writes.push(self.lease_record(progress.lease, progress.job, &progress.task, session));
+        let (job, lease, worker) = (progress.job, progress.lease, session.worker.clone());
+        step.log.push(Occurrence::LeaseRenewedAcrossEpochs { job, lease, worker });
+        true
+    }
+
+    /// Ends the wait for a lease of an earlier epoch when its worker speaks of it. The task stays held.
+    pub(super) fn take_orphan(&mut self, key: &(JobId, Task), lease: LeaseId, session: &Session) -> bool {
+        let own = self.orphans.get(key).is_some_and(|orphan| {
+            orphan.lease == lease
+                && orphan.worker == session.worker
+                && orphan.incarnation == session.incarnation
+        });
+        if own {
+            self.orphans.remove(key);
+        }
+        own
+    }
+
+    pub(super) fn facts_since(&self, id: JobId, cursor: u64, worker: &str) -> FactBatch {
+        let shared = match self.jobs.get(&id).map(|job| &job.work) {
+            Some(Work::Claims(claims)) => claims.shared.as_slice(),
+            _ => &[],
+        };
+        // A cursor past the end is of an epoch with more facts in its list: start over.
+        let start = usize::try_from(cursor).ok().filter(|start| *start <= shared.len()).unwrap_or(0);
+        let batch: Vec<_> = shared[start..].iter().take(FACTS_PER_REPLY_MAX).collect();
+        let next = (start + batch.len()) as u64;
+        let facts =
+            batch.into_iter().filter(|(_, source)| source != worker).map(|(fact, _)| fact.clone()).collect();
+        FactBatch { job: id, facts, next }
+    }
+
+    pub(super) fn release(
+        &mut self,
+        session: &Session,
+        lease: LeaseId,
+        failed: bool,
+        reason: &str,
+        step: &mut Step,
+    ) {
+        if self.leases.get(&lease).is_none_or(|lease| lease.worker != session.worker) {
+            return;
+        }
+        if failed {
+            self.lose(lease, &format!("its worker failed on it: {reason}"), step);
+        } else {
+            self.end(lease, &format!("handed back: {reason}"), step);
+        }
+    }
+}
