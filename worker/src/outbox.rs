@@ -20,8 +20,8 @@ const ROOM: u32 = 256;
 /// Calls under way at a time, so that a coordinator that comes back is not met by all that has piled up at once.
 const CALLS: usize = 16;
 
-/// A result of at least this many nodes is on disk before it is sent: about a second of search, against the milliseconds of a sync.
-pub const SPOOL_NODES_MIN: u64 = 1 << 20;
+/// A result of at least this many nodes is on disk before it is sent: tenths of a second of search, against the milliseconds of a sync.
+pub const SPOOL_NODES_MIN: u64 = 1 << 16;
 
 /// Results of earlier runs that are kept for their job; the oldest beyond it are dropped.
 const LEFTOVERS_MAX: usize = 4096;

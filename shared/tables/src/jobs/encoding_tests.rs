@@ -231,3 +231,56 @@ fn a_newer_layout_is_named_as_such() {
         "corrupt data in record 0000000000000001 of jobs: it has layout 2, this program reads layout 1"
     );
 }
+
+/// The examples of `docs/formats.md` are what is written.
+#[test]
+fn the_documented_examples_are_right() {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let documented = words(include_str!("../../../../docs/formats.md"));
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+    let subject = Subject::new([5, 3, 0xff, 0x7f]).expect("far below the limit");
+    let claim = Claim { subject, parameter: 0 };
+    let source = "w1".to_owned();
+    let examples = [
+        Write::Claim(
+            JobId(1),
+            claim.clone(),
+            ClaimRecord {
+                truth: Some(true),
+                expanded: false,
+                numbers: Numbers::decided(true),
+                work: 1500,
+                searches: 1,
+                source: source.clone(),
+            },
+        ),
+        Write::Lease(
+            JobId(1),
+            Task::Claim(claim),
+            LeaseRecord {
+                epoch: Epoch(3),
+                lease: 3 << 32,
+                worker: source.clone(),
+                incarnation: 0x1122_3344_5566_7788,
+            },
+        ),
+        Write::Part(
+            JobId(2),
+            PartId { stage: 4, part: 7 },
+            PartRecord {
+                boards: 3,
+                boards_with_images: 20,
+                total: None,
+                outputs: vec![5, 6],
+                checksums: vec![0x0102_0304, 0x0506_0708],
+                source,
+            },
+        ),
+    ];
+    for example in examples {
+        let Change::Put(_, key, value) = change(&example) else { panic!("{example:?} puts a record") };
+        let (key, value) = (format!("key {}", hex(&key)), format!("value {}", hex(&value)));
+        assert!(documented.contains(&key), "{example:?}: {key}");
+        assert!(documented.contains(&value), "{example:?}: {value}");
+    }
+}
