@@ -5,11 +5,11 @@
 //! batch's replies go. So no reply is ever seen whose cause is not durable. A commit that fails stops the
 //! coordinator: what the core believes and what the disk holds have parted, and only a restart joins them again.
 
-use crate::core::api::{Action, CoreError, Event, Millis, Occurrence, Reply, Token};
+use crate::core::api::{Acceptance, Action, CoreError, Event, Millis, Occurrence, Reply, Token};
 use crate::core::{Core, Options};
 use crate::log;
 use grundy_tables::StorageError;
-use grundy_tables::jobs::record::{Loaded, Write};
+use grundy_tables::jobs::record::{JobId, Loaded, PartId, Write};
 use grundy_tables::jobs::{Durability, JobStorage};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,7 +67,8 @@ pub enum StartError {
 }
 
 enum Message {
-    Event(Event, OwnedSemaphorePermit),
+    /// An event, with the runs to be stored should the core accept the part that it completes.
+    Event(Event, Vec<Vec<u8>>, OwnedSemaphorePermit),
     /// Outside of the queue's bound: at most one a call, and the only event that a dropped call can still send.
     Abandon(Token),
     /// Something outside of the thread found storage broken.
@@ -136,6 +137,19 @@ impl Handle {
     /// # Errors
     /// What the core refuses, and [`AskError::Stopped`].
     pub async fn ask(&self, event: impl FnOnce(Token) -> Event) -> Result<Reply, AskError> {
+        self.ask_with(Vec::new(), event).await
+    }
+
+    /// Puts an [`Event::CompletePart`] to the core with the part's runs. They are stored if, and only if, the core accepts the part,
+    /// in one go with it: whoever else may send the same part, what is stored is what was accepted.
+    ///
+    /// # Errors
+    /// As [`Handle::ask`].
+    pub async fn ask_with(
+        &self,
+        runs: Vec<Vec<u8>>,
+        event: impl FnOnce(Token) -> Event,
+    ) -> Result<Reply, AskError> {
         let token = Token(self.0.tokens.fetch_add(1, Ordering::Relaxed));
         let event = event(token);
         let waits = matches!(event, Event::Lease { .. });
@@ -143,7 +157,7 @@ impl Handle {
         let (sender, receiver) = oneshot::channel();
         lock(&self.0.waiting).insert(token, sender);
         let mut call = Call { handle: self, token, waits };
-        self.0.sender.send(Message::Event(event, place)).map_err(|_| AskError::Stopped)?;
+        self.0.sender.send(Message::Event(event, runs, place)).map_err(|_| AskError::Stopped)?;
         let mut state = self.0.state.clone();
         let reply = tokio::select! {
             biased;
@@ -225,6 +239,24 @@ struct Actor<R> {
     reply: R,
 }
 
+/// The part that an event completes.
+struct Stored {
+    token: Token,
+    job: JobId,
+    part: PartId,
+}
+
+impl Stored {
+    fn of(event: &Event) -> Option<Self> {
+        match event {
+            Event::CompletePart { token, job, part, .. } => {
+                Some(Self { token: *token, job: *job, part: *part })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What one batch of events came to.
 #[derive(Default)]
 struct Batch {
@@ -273,7 +305,11 @@ impl<R: Fn(Token, Reply) -> bool> Actor<R> {
             while let Some(message) = waiting.take() {
                 events += 1;
                 match message {
-                    Message::Event(event, _place) => self.step(event, &mut batch),
+                    Message::Event(event, runs, _place) => {
+                        let stored = Stored::of(&event);
+                        self.step(event, &mut batch);
+                        self.store(stored, &runs, &batch)?;
+                    }
                     Message::Abandon(token) => self.step(Event::Abandon { token }, &mut batch),
                     Message::Fail(error) => return Err(error),
                     Message::Stop => stop = true,
@@ -293,6 +329,18 @@ impl<R: Fn(Token, Reply) -> bool> Actor<R> {
         }
     }
 
+    /// Stores the runs of a part that was just accepted; the batch's commit, which comes after, makes them durable.
+    fn store(&self, stored: Option<Stored>, runs: &[Vec<u8>], batch: &Batch) -> Result<(), StorageError> {
+        let Some(Stored { token, job, part }) = stored else { return Ok(()) };
+        let accepted = Reply::Completed(Acceptance::Accepted);
+        if batch.replies.iter().any(|(to, reply)| *to == token && *reply == accepted) {
+            for (to_part, run) in (0u32..).zip(runs) {
+                self.storage.put_run(job, part, to_part, run)?;
+            }
+        }
+        Ok(())
+    }
+
     fn step(&mut self, event: Event, batch: &mut Batch) {
         batch.draining |= matches!(event, Event::Drain { .. });
         for action in self.core.step(self.now(), event) {
@@ -307,8 +355,22 @@ impl<R: Fn(Token, Reply) -> bool> Actor<R> {
         }
     }
 
-    /// Makes a batch durable, then visible.
-    fn finish(&mut self, batch: Batch) -> Result<(), StorageError> {
+    /// Makes a batch durable, then visible, and reports when the coordinator has drained.
+    fn finish(&mut self, mut batch: Batch) -> Result<(), StorageError> {
+        // What could not be delivered makes another batch, until there is none.
+        while !batch.is_empty() {
+            batch = self.publish(batch)?;
+        }
+        let drained = self.core.drained();
+        if drained && !matches!(*self.report.borrow(), State::Drained) {
+            self.sync()?;
+            self.report.send_replace(State::Drained);
+        }
+        Ok(())
+    }
+
+    /// Makes a batch durable, then visible. Returns what comes of replies that nobody took.
+    fn publish(&mut self, batch: Batch) -> Result<Batch, StorageError> {
         if !batch.writes.is_empty() {
             let durability = if batch.synced { Durability::Synced } else { Durability::Buffered };
             self.storage.commit(&batch.writes, durability)?;
@@ -316,11 +378,7 @@ impl<R: Fn(Token, Reply) -> bool> Actor<R> {
         for occurrence in &batch.occurrences {
             log::occurrence(occurrence);
         }
-        let drained = self.core.drained();
-        if drained && !matches!(*self.report.borrow(), State::Drained) {
-            self.sync()?;
-            self.report.send_replace(State::Drained);
-        } else if batch.draining && !drained {
+        if batch.draining && !self.core.drained() {
             self.report.send_replace(State::Draining);
         }
         let mut after = Batch::default();
@@ -336,7 +394,7 @@ impl<R: Fn(Token, Reply) -> bool> Actor<R> {
                 self.step(Event::Undelivered { lease }, &mut after);
             }
         }
-        if after.is_empty() { Ok(()) } else { self.finish(after) }
+        Ok(after)
     }
 
     /// Makes all that was only buffered durable.

@@ -90,9 +90,10 @@ impl From<ServiceError> for Failure {
             ServiceError::Ask(AskError::Core(error)) => match error {
                 CoreError::Problem(_) | CoreError::NotAnswerable(_) | CoreError::Malformed(_) => Exit::Usage,
                 CoreError::NoSuchJob(_) => Exit::NotFound,
-                CoreError::Register { .. } | CoreError::Superseded { .. } | CoreError::Draining => {
-                    Exit::Failed
-                }
+                CoreError::Register { .. }
+                | CoreError::Superseded { .. }
+                | CoreError::TooManyWorkers(_)
+                | CoreError::Draining => Exit::Failed,
             },
             ServiceError::Storage(error) => of_storage(error),
             ServiceError::Ask(AskError::Stopped)

@@ -65,9 +65,25 @@ impl Hand {
         own.unwrap_or_else(|| panic!("no reply at once")).1
     }
 
+    /// Time passes, with the ticks of a healthy coordinator.
     fn wait(&mut self, ms: u64) {
+        let end = self.now + ms;
+        while self.now < end {
+            self.now = end.min(self.now + 200);
+            self.step(Event::Tick);
+        }
+    }
+
+    /// The coordinator is suspended: no tick for a long time.
+    fn sleep(&mut self, ms: u64) {
         self.now += ms;
         self.step(Event::Tick);
+    }
+
+    fn fail(&mut self, session: &Session, assignment: &Assignment) {
+        let (session, lease, job) = (session.clone(), assignment.lease, assignment.job);
+        let reason = "no space left".to_owned();
+        self.ask(|token| Event::Release { token, session, lease, job, failed: true, reason });
     }
 
     fn submit(&mut self, game: &str, position: &str) -> JobId {
@@ -347,4 +363,98 @@ fn idle_workers_get_a_share_of_the_only_leaf_left() {
     assert!(hand.lease(&b).is_err(), "all leaves are taken");
     hand.wait(1_000);
     assert!(hand.lease(&b).is_ok(), "one is split after a while");
+}
+
+#[test]
+fn a_sick_worker_does_not_park_the_job() {
+    let mut hand = Hand::new();
+    let job = hand.submit("cram", "3x4");
+    let (sick, well) = (hand.register("sick", 1), hand.register("well", 1));
+    for _ in 0..600 {
+        if let Ok(assignment) = hand.lease(&sick) {
+            hand.fail(&sick, &assignment);
+        }
+        hand.wait(200);
+        // It is alive, only useless.
+        hand.heartbeat(&well, &[]);
+    }
+    let failures =
+        hand.log.iter().filter(|o| matches!(o, Occurrence::LeaseEnded { why, .. } if why.contains("failed")));
+    assert!((3..20).contains(&failures.count()), "it is held off, longer each time");
+    assert!(
+        hand.log.iter().all(|o| !matches!(o, Occurrence::Parked { .. })),
+        "one worker's word parks nothing"
+    );
+    assert!(hand.lease(&well).is_ok());
+    assert_eq!(hand.status(job), JobStatus::Running);
+}
+
+#[test]
+fn a_coordinator_that_was_suspended_blames_nobody() {
+    let mut hand = Hand::new();
+    hand.submit("cram", "3x4");
+    let a = hand.register("a", 1);
+    let lease = hand.lease(&a).expect("work");
+    hand.sleep(3_600_000);
+    assert!(
+        hand.log.iter().all(|o| !matches!(o, Occurrence::WorkerLost { .. } | Occurrence::LeaseEnded { .. }))
+    );
+    let Reply::Heartbeat { lapsed, .. } = hand.heartbeat(&a, &[&lease]) else { panic!("no heartbeat") };
+    assert_eq!(lapsed, []);
+}
+
+#[test]
+fn a_superseded_run_that_waits_is_answered() {
+    let mut hand = Hand::new();
+    let old = hand.register("a", 1);
+    hand.token += 1;
+    let token = Token(hand.token);
+    assert_eq!(hand.step(Event::Lease { token, session: old, wait_ms: 5_000, cursors: Vec::new() }), []);
+    let new = Event::Register { token: Token(99), worker: "a".to_owned(), incarnation: 2, threads: 1 };
+    let replies = hand.step(new);
+    let superseded = |reply: &Reply| matches!(reply, Reply::Error(CoreError::Superseded { .. }));
+    assert!(replies.iter().any(|(to, reply)| *to == token && superseded(reply)), "{replies:?}");
+}
+
+#[test]
+fn what_the_rules_refute_is_refused() {
+    let mut hand = Hand::new();
+    let job = hand.submit("cram", "3x9");
+    let a = hand.register("a", 1);
+    let lease = hand.lease(&a).expect("work");
+    // No position of 27 cells has the nimber 27: it lasts 13 moves at most.
+    let absurd = Claim { parameter: 27, ..claim(&lease) };
+    let facts = vec![Fact { claim: absurd, truth: false, work: 1 }];
+    let refused = hand.complete(&a, &lease, OPEN, facts);
+    assert!(
+        matches!(&refused, Reply::Error(CoreError::Malformed(why)) if why.contains("rules")),
+        "{refused:?}"
+    );
+    assert_eq!(hand.status(job), JobStatus::Running);
+}
+
+#[test]
+fn counts_from_the_wire_cannot_overflow() {
+    let mut hand = Hand::new();
+    let job = hand.submit("cram", "3x4");
+    let a = hand.register("a", 1);
+    for _ in 0..2 {
+        let lease = hand.lease(&a).expect("work");
+        let (session, id) = (a.clone(), lease.lease);
+        let result = ClaimResult { claim: claim(&lease), verdict: OPEN, nodes: u64::MAX, facts: Vec::new() };
+        hand.ask(|token| Event::Complete { token, session, lease: id, job, result });
+    }
+    let held = [hand.lease(&a).expect("work"), hand.lease(&a).expect("work")];
+    let session = a.clone();
+    let leases = held.iter().map(|lease| LeaseProgress {
+        lease: lease.lease,
+        job,
+        task: Task::Claim(claim(lease)),
+        nodes: u64::MAX,
+    });
+    let leases = leases.collect();
+    hand.ask(|token| Event::Heartbeat { token, session, leases, cursors: Vec::new() });
+    hand.wait(1_000);
+    hand.restart();
+    assert_eq!(hand.status(job), JobStatus::Running);
 }

@@ -8,8 +8,9 @@ pub const MESSAGE_BYTES_MAX: usize = 2 << 20;
 /// The most bytes in one piece of a run, well inside a message.
 pub const CHUNK_BYTES_MAX: usize = 1 << 20;
 
-/// The longest run: a part is cut so that its input stays in a worker's memory; this is what one side accepts from the other.
-pub const RUN_BYTES_MAX: usize = 1 << 30;
+/// The most bytes in all runs that a part puts out. Levels are cut so that a part is some 10 MB; a count whose parts outgrow this has
+/// outgrown the machines.
+pub const PART_BYTES_MAX: usize = 128 << 20;
 
 /// The most facts in one message.
 pub const FACTS_MAX: usize = 256;

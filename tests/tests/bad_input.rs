@@ -31,6 +31,7 @@ const CASES: &[(&[&str], i32, &[&str])] = &[
     (&["solve", "cram", "3x4", "--wrkers", "2"], 2, &["--wrkers"]),
     (&["solve", "cram", "3x4", "--workers", "0"], 2, &["workers"]),
     (&["solve", "cram", "3x4", "--memory", "lots"], 2, &["lots"]),
+    (&["solve", "cram", "3x4", "--memory", "1EiB"], 2, &["1.0 EiB", "machine"]),
     (&["solve", "cram", "3x4", "--workers", "2", "--memory", "100MiB"], 2, &["100", "2 workers", "at least"]),
     (&["solve", "cram", "3x4", "--config", "missing.toml"], 2, &["missing.toml"]),
     (&["solve", "cram", "3x4", "--config", "bad.toml"], 2, &["bad.toml", "colour"]),

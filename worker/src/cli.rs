@@ -215,6 +215,14 @@ pub enum ConfigError {
         "no coordinator: give --coordinator HOST:PORT, GRUNDY_COORDINATOR, or `coordinator` in a --config file"
     )]
     NoCoordinator,
+    /// More memory than the machine has.
+    #[error("memory of {given} is more than this machine's {most}")]
+    TooMuchMemory {
+        /// What it has.
+        most: ByteSize,
+        /// What was given.
+        given: ByteSize,
+    },
     /// Less memory than a table needs.
     #[error("memory of {given} is too little for {threads} threads: expected at least {least}")]
     TooLittleMemory {
@@ -256,7 +264,7 @@ impl Settings {
     /// The options, with defaults where nothing is said.
     ///
     /// # Errors
-    /// [`ConfigError::NoCoordinator`], [`ConfigError::TooLittleMemory`].
+    /// [`ConfigError::NoCoordinator`], [`ConfigError::TooLittleMemory`], [`ConfigError::TooMuchMemory`].
     pub fn options(self) -> Result<Options, ConfigError> {
         let coordinator = self.coordinator.ok_or(ConfigError::NoCoordinator)?.to_string();
         let data = self.data.unwrap_or_else(|| PathBuf::from("grundy-worker"));
@@ -265,6 +273,10 @@ impl Settings {
         let cores = u32::try_from(machine::cores()).unwrap_or(THREADS_MAX).min(THREADS_MAX);
         let threads = self.threads.map_or(cores, |threads| threads.0);
         let least = ByteSize(worker_memory_min(threads as usize) as u64);
+        let most = ByteSize(machine::memory_bytes());
+        if memory > most {
+            return Err(ConfigError::TooMuchMemory { most, given: memory });
+        }
         if memory < least {
             return Err(ConfigError::TooLittleMemory { threads, least, given: memory });
         }

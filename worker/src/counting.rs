@@ -209,8 +209,8 @@ impl Gathered {
                 piece.run
             )));
         }
-        if self.open.len() + piece.data.len() > limits::RUN_BYTES_MAX {
-            let max = limits::RUN_BYTES_MAX;
+        if self.open.len() + piece.data.len() > limits::PART_BYTES_MAX {
+            let max = limits::PART_BYTES_MAX;
             return Err(Status::data_loss(format!("run {run} has more than {max} bytes")));
         }
         self.open.extend_from_slice(&piece.data);

@@ -76,11 +76,15 @@ impl Shared {
         true
     }
 
-    fn engine(&self, problem: &Problem) -> Result<Option<Box<dyn Engine>>, String> {
+    /// An engine for a problem. A table that cannot even take a name is the worker's own trouble, not the task's: it ends the worker.
+    fn engine(&self, problem: &Problem) -> Result<Option<Box<dyn Engine>>, TaskError> {
         let Approach::Claims(plan) = problem.approach() else {
             return Ok(None);
         };
-        let namespace = self.table.namespace(&plan.rules().namespace()).map_err(|e| e.to_string())?;
+        let namespace = self.table.namespace(&plan.rules().namespace()).map_err(|error| {
+            self.drain.fail(error.into());
+            TaskError::Stopped
+        })?;
         Ok((self.engines)(problem, namespace, Arc::clone(&self.table) as Arc<dyn Table>))
     }
 }
@@ -279,7 +283,7 @@ impl EngineThread {
             let solver = match &problem {
                 Problem::Peg(problem) => Solver::Counting(Arc::new(Counter::new(problem))),
                 Problem::Cram(_) | Problem::Kalah(_) | Problem::Konane(_) => {
-                    let engine = self.shared.engine(&problem).map_err(TaskError::Failed)?;
+                    let engine = self.shared.engine(&problem)?;
                     Solver::Claims(
                         engine.ok_or_else(|| TaskError::Failed(format!("no engine for {fields}")))?,
                     )

@@ -14,7 +14,7 @@ use grundy_search::peg;
 use grundy_search::table::{Namespace, Table};
 use grundy_tables::RamTable;
 use std::collections::HashMap;
-use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -62,7 +62,7 @@ pub(super) fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
 /// Answers lines until there are no more, or nobody reads the answers. A bad line is complained about and answered by nothing.
 fn answer_lines(
     mut evaluator: Evaluator,
-    input: impl io::Read,
+    input: impl Read,
     output: impl Write,
     mut complain: impl FnMut(&str),
 ) -> Result<Exit, Failure> {
@@ -78,8 +78,7 @@ fn answer_lines(
                 flushed => flushed?,
             }
         }
-        line.clear();
-        if input.read_until(b'\n', &mut line)? == 0 {
+        if !read_line(&mut input, &mut line)? {
             break;
         }
         let text = String::from_utf8_lossy(&line);
@@ -101,6 +100,20 @@ fn answer_lines(
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(exit),
     }
+}
+
+/// Reads a line with its end into `line`; false when there is none. Of a line that is too long for any position the rest is passed
+/// over, so that no input takes more memory than a line may have.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    let most = POSITION_BYTES_MAX as u64 + 2;
+    if input.by_ref().take(most).read_until(b'\n', line)? == 0 {
+        return Ok(false);
+    }
+    if line.len() as u64 == most && !line.ends_with(b"\n") {
+        input.skip_until(b'\n')?;
+    }
+    Ok(true)
 }
 
 /// Answers positions of one game, with one table for all.

@@ -7,6 +7,20 @@ use std::fs;
 /// What is assumed where the system does not say.
 const FALLBACK_BYTES: u64 = 2 << 30;
 
+/// Checks that the machine has as much memory as was asked for.
+///
+/// # Errors
+/// Both, in words.
+pub(super) fn check(total: u64) -> Result<u64, String> {
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));
+    match machine {
+        Some(machine) if total > machine => {
+            Err(format!("memory of {} is more than this machine's {}", ByteSize(total), ByteSize(machine)))
+        }
+        _ => Ok(total),
+    }
+}
+
 /// Half of the memory that this process may use: of the machine's, or of its control group's if that is less.
 pub(super) fn half_of_machine() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));

@@ -55,7 +55,8 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
         .ok_or_else(|| Failure::message(Exit::Usage, "serve needs --data DIR, where it keeps its jobs"))?;
     let listening = server::listen(&args.listen.address(file)).await?;
     let mut signals = Signals::new()?;
-    let total = args.memory.bytes(file, memory::half_of_machine);
+    let total = memory::check(args.memory.bytes(file, memory::half_of_machine))
+        .map_err(|words| Failure::message(Exit::Usage, words))?;
     let storage: Arc<dyn JobStorage> = Arc::new(RocksJobs::open(&directory, &memory::storage_share(total))?);
     let loaded = storage.load()?;
     tracing::info!(

@@ -361,8 +361,9 @@ pub struct PartSpec {
 pub struct PartDescription {
     /// The part.
     pub spec: PartSpec,
-    /// The runs to read, inputs first, then join inputs: the part that put each out (its run for [`PartSpec::part`]'s number).
-    pub runs: Vec<PartId>,
+    /// The runs to read, inputs first, then join inputs: the part that put each out (its run for [`PartSpec::part`]'s number), and the
+    /// checksum that was accepted with it.
+    pub runs: Vec<(PartId, u32)>,
     /// Whether the part is still to be done.
     pub wanted: bool,
     /// Whether it is done already.
@@ -408,6 +409,9 @@ pub enum CoreError {
         /// The worker's name.
         worker: String,
     },
+    /// More workers than a coordinator keeps track of.
+    #[error("{0} workers are registered, more are not taken")]
+    TooManyWorkers(usize),
     /// A claim or part that the job's rules refuse.
     #[error("{0}")]
     Malformed(String),

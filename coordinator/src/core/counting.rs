@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const GROWTH: u64 = 3;
 
 /// The most parts of a level: a stage has as many runs as the product of two levels' parts.
-const PARTS_MAX: u64 = 64;
+const PARTS_MAX: u64 = 256;
 
 /// Why a part cannot be taken in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,13 +55,16 @@ pub struct Counting {
     part_entries: u64,
     done: BTreeMap<PartId, PartRecord>,
     held: BTreeSet<PartId>,
-    losses: BTreeMap<PartId, u32>,
+    /// Runs of workers that were lost with a part, or failed on it.
+    losses: BTreeMap<PartId, BTreeSet<u64>>,
     parked: BTreeSet<PartId>,
     /// The stage being worked on.
     stage: u32,
     /// Parts of each level up to the current stage's.
     parts: Vec<u32>,
     total: Option<u128>,
+    /// While parts are read back: the parts of the next stage, as the one at hand has them.
+    restored_next: Option<u32>,
 }
 
 /// A stage was finished.
@@ -101,11 +104,14 @@ impl Counting {
             stage: 0,
             parts: vec![1],
             total: None,
+            restored_next: None,
         };
-        // In order of stages, so that each finds its number of parts known.
+        // In order of stages, so that each finds its number of parts known. What was stored says how many a stage puts out.
         for (part, record) in done {
+            counting.restored_next = Some(record.outputs.len() as u32);
             counting.finish(part, record)?;
         }
+        counting.restored_next = None;
         Ok(counting)
     }
 
@@ -131,8 +137,8 @@ impl Counting {
     }
 
     fn level_size(&self, stage: u32) -> (u64, u64) {
-        self.records(stage).fold((0, 0), |(boards, with_images), record| {
-            (boards + record.boards, with_images + record.boards_with_images)
+        self.records(stage).fold((0_u64, 0_u64), |(boards, with_images), record| {
+            (boards.saturating_add(record.boards), with_images.saturating_add(record.boards_with_images))
         })
     }
 
@@ -147,6 +153,8 @@ impl Counting {
         let here = self.parts[stage as usize];
         if stage == self.levels {
             0
+        } else if let Some(parts) = self.restored_next.filter(|_| stage == self.stage) {
+            parts
         } else if let Some(first) = self.records(stage).next() {
             first.outputs.len() as u32
         } else if stage + 1 == self.levels && self.near == Some(stage) {
@@ -155,7 +163,10 @@ impl Counting {
         } else {
             let entries: u64 = match stage {
                 0 => 1,
-                _ => self.records(stage - 1).flat_map(|record| &record.outputs).sum(),
+                _ => self
+                    .records(stage - 1)
+                    .flat_map(|record| &record.outputs)
+                    .fold(0, |sum: u64, entries| sum.saturating_add(*entries)),
             };
             (entries.saturating_mul(GROWTH) / self.part_entries).clamp(1, PARTS_MAX) as u32
         }
@@ -195,12 +206,13 @@ impl Counting {
     }
 
     /// Takes it back from somebody who was lost; sets it aside after `losses_max`. Returns the losses if it was set aside now.
-    pub fn lost(&mut self, part: PartId, losses_max: u32) -> Option<u32> {
+    pub fn lost(&mut self, part: PartId, incarnation: u64, losses_max: u32) -> Option<u32> {
         self.held.remove(&part);
         let losses = self.losses.entry(part).or_default();
-        *losses += 1;
-        let park = *losses >= losses_max && !self.done.contains_key(&part);
-        (park && self.parked.insert(part)).then_some(*losses)
+        losses.insert(incarnation);
+        let losses = losses.len() as u32;
+        let park = losses >= losses_max && !self.done.contains_key(&part);
+        (park && self.parked.insert(part)).then_some(losses)
     }
 
     /// Gives parts that were set aside another chance.
@@ -227,11 +239,11 @@ impl Counting {
         if part.part >= parts {
             return Err(malformed(format!("the stage has {parts} parts")));
         }
-        let of_level = |level: u32| -> Vec<PartId> {
-            let Some(stage) = level.checked_sub(1) else {
-                return Vec::new();
-            };
-            (0..self.parts[stage as usize]).map(|part| PartId { stage, part }).collect()
+        let of_level = |level: u32| -> Vec<(PartId, u32)> {
+            let Some(stage) = level.checked_sub(1) else { return Vec::new() };
+            let sources = (0..self.parts[stage as usize]).map(|part| PartId { stage, part });
+            let checksum = |source| self.done.get(&source)?.checksums.get(part.part as usize).copied();
+            sources.map(|source| (source, checksum(source).unwrap_or(0))).collect()
         };
         let mut runs = of_level(part.stage);
         let inputs = runs.len() as u32;

@@ -18,9 +18,11 @@ impl Core {
         let mut still = Vec::new();
         let mut dry = false;
         for waiting in std::mem::take(&mut self.waiting) {
+            let worker = self.workers.get(&waiting.session.worker);
+            let held_off = worker.is_none_or(|worker| now < worker.held_off_until);
             // Once a worker finds nothing, the ones behind it find nothing either.
-            let assignment = if dry { None } else { self.assign(&waiting, now, step) };
-            dry = assignment.is_none();
+            let assignment = if dry || held_off { None } else { self.assign(&waiting, now, step) };
+            dry |= assignment.is_none() && !held_off;
             match assignment {
                 Some(assignment) => step.reply(waiting.token, Reply::Leased(Box::new(assignment))),
                 None if waiting.until <= now => {
@@ -68,8 +70,11 @@ impl Core {
         let worker = worker.clone();
         step.writes.push(self.lease_record(lease, id, &task, &waiting.session));
         let facts = self.facts_since(id, waiting.cursors.get(&id).copied().unwrap_or(0), &worker);
-        let expires = now.plus(self.options.lease_ms);
-        self.leases.insert(lease, Lease { job: id, task, root, worker, granted: now, expires, nodes: 0 });
+        let (incarnation, expires) = (waiting.session.incarnation, now.plus(self.options.lease_ms));
+        self.leases.insert(
+            lease,
+            Lease { job: id, task, root, worker, incarnation, granted: now, expires, nodes: 0 },
+        );
         Some(Assignment { lease, job: id, fields, task: spec, facts })
     }
 

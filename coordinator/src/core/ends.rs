@@ -85,7 +85,7 @@ impl Core {
         };
         let losses_max = self.options.losses_max;
         if let Some(job) = self.jobs.get_mut(&lease.job)
-            && let Some(losses) = job.lost(&lease.task, losses_max)
+            && let Some(losses) = job.lost(&lease.task, lease.incarnation, losses_max)
         {
             step.log.push(Occurrence::Parked { job: lease.job, task: job.describe(&lease.task), losses });
         }

@@ -50,8 +50,8 @@ pub struct Node {
     pub searches: u32,
     /// Whether its numbers come from a search, its own or its parent's.
     informed: bool,
-    /// Leases of this claim that were lost, since this coordinator started.
-    pub losses: u32,
+    /// Runs of workers that were lost with this claim or failed on it, since this coordinator started.
+    losses: BTreeSet<u64>,
     /// The worker that searched it last, which has it warm.
     pub last_worker: String,
 }
@@ -217,7 +217,7 @@ impl Graph {
             work: memory.map_or(0, |m| m.work),
             searches: memory.map_or(0, |m| m.searches),
             informed: memory.is_some_and(|m| m.numbers != Numbers::UNKNOWN),
-            losses: 0,
+            losses: BTreeSet::new(),
             last_worker: String::new(),
         });
         self.index.insert(claim.clone(), id);
@@ -353,11 +353,12 @@ impl Graph {
         node.last_worker.push_str(worker);
     }
 
-    /// Notes that a worker was lost with a node, and says how many were.
-    pub fn count_loss(&mut self, id: NodeId) -> u32 {
-        let node = self.node_mut(id);
-        node.losses = node.losses.saturating_add(1);
-        node.losses
+    /// Notes that this run of a worker was lost with a node or failed on it, and says how many different ones did. One sick worker
+    /// counts once, however often it fails; a task that kills its workers meets a new run each time.
+    pub fn count_loss(&mut self, id: NodeId, incarnation: u64) -> u32 {
+        let losses = &mut self.node_mut(id).losses;
+        losses.insert(incarnation);
+        losses.len() as u32
     }
 
     /// Whether nobody has told anything of the leaf yet: it gets the sweep's budget.
@@ -420,7 +421,7 @@ impl Graph {
     /// Gives nodes that were set aside another chance.
     pub fn unpark(&mut self) {
         for id in std::mem::take(&mut self.parked) {
-            self.node_mut(id).losses = 0;
+            self.node_mut(id).losses.clear();
             self.hold(id, Hold::Free);
         }
     }

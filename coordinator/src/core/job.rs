@@ -211,11 +211,11 @@ impl Job {
     }
 
     /// Takes a task back from somebody who was lost with it. Returns the number of losses when it is set aside now.
-    pub fn lost(&mut self, task: &Task, losses_max: u32) -> Option<u32> {
+    pub fn lost(&mut self, task: &Task, incarnation: u64, losses_max: u32) -> Option<u32> {
         self.record.leases_lost += 1;
         match (&mut self.work, task) {
-            (Work::Claims(claims), Task::Claim(claim)) => claims.lost(claim, losses_max),
-            (Work::Counting(counting), Task::Part(part)) => counting.lost(*part, losses_max),
+            (Work::Claims(claims), Task::Claim(claim)) => claims.lost(claim, incarnation, losses_max),
+            (Work::Counting(counting), Task::Part(part)) => counting.lost(*part, incarnation, losses_max),
             _ => None,
         }
     }
@@ -320,9 +320,9 @@ impl Claims {
         }
     }
 
-    fn lost(&mut self, claim: &Claim, losses_max: u32) -> Option<u32> {
+    fn lost(&mut self, claim: &Claim, incarnation: u64, losses_max: u32) -> Option<u32> {
         let id = self.graph.find(claim)?;
-        let losses = self.graph.count_loss(id);
+        let losses = self.graph.count_loss(id, incarnation);
         let node = self.graph.node(id);
         let park = losses >= losses_max && node.is_active() && !node.expanded;
         self.graph.hold(id, if park { Hold::Parked } else { Hold::Free });

@@ -37,6 +37,7 @@ struct Lease {
     /// The root it was chosen under, for spreading workers over roots.
     root: Option<NodeId>,
     worker: String,
+    incarnation: u64,
     granted: Millis,
     expires: Millis,
     nodes: u64,
@@ -217,7 +218,7 @@ impl Core {
                 step.reply(token, reply);
             }
             Event::Release { token, session, lease, failed, reason, .. } => {
-                self.release(&session, lease, failed, &reason, &mut step);
+                self.release(&session, lease, failed, &reason, now, &mut step);
                 step.reply(token, Reply::Released);
             }
             Event::Tick => self.tick(now, &mut step),
@@ -226,20 +227,37 @@ impl Core {
         step.into_actions()
     }
 
+    /// The coordinator itself was away (suspended, starved): nobody else's silence in that time means anything.
+    fn wake_late(&mut self, away_ms: u64) {
+        for lease in self.leases.values_mut() {
+            lease.expires = lease.expires.plus(away_ms);
+        }
+        for orphan in self.orphans.values_mut() {
+            orphan.until = orphan.until.plus(away_ms);
+        }
+        for worker in self.workers.values_mut() {
+            worker.seen = worker.seen.plus(away_ms);
+        }
+    }
+
     fn tick(&mut self, now: Millis, step: &mut Step) {
         let passed = now.since(self.ticked);
         self.ticked = now;
+        if passed > self.options.lease_ms / 2 {
+            self.wake_late(passed);
+        }
         let running: Vec<JobId> =
             self.jobs.values().filter(|job| job.is_running()).map(|job| job.id).collect();
         let mut in_flight: BTreeMap<JobId, u64> = BTreeMap::new();
         for lease in self.leases.values() {
-            *in_flight.entry(lease.job).or_default() += lease.nodes;
+            let nodes = in_flight.entry(lease.job).or_default();
+            *nodes = nodes.saturating_add(lease.nodes);
         }
         for id in running {
             self.advance(id, now, step);
             if let Some(job) = self.jobs.get_mut(&id) {
                 job.record.active_ms += passed;
-                let total = job.record.nodes + in_flight.get(&id).copied().unwrap_or(0);
+                let total = job.record.nodes.saturating_add(in_flight.get(&id).copied().unwrap_or(0));
                 job.rate.sample(now, total);
             }
         }

@@ -58,6 +58,9 @@ pub const WAIT_MS_MAX: u64 = 30_000;
 /// The span over which the node rate is averaged.
 pub const RATE_WINDOW_MS: u64 = 10_000;
 
+/// The most workers; those that are lost make room for new ones.
+pub const WORKERS_MAX: usize = 10_000;
+
 /// Workers silent for this long are forgotten; until then `status` shows them as lost.
 pub const FORGET_WORKER_MS: u64 = 3_600_000;
 

@@ -4,7 +4,7 @@ use super::api::{Acceptance, ClaimResult, CoreError, LeaseId, Millis, Occurrence
 use super::counting::CountingError;
 use super::job::Work;
 use super::{Core, Step};
-use grundy_games::claim::ClaimRules;
+use grundy_games::claim::{Claim, ClaimRules};
 use grundy_tables::jobs::record::{JobId, PartId, PartRecord, Task, Write};
 
 impl Core {
@@ -43,7 +43,7 @@ impl Core {
         }
         let job = self.job_mut(id)?;
         job.record.results += 1;
-        job.record.nodes += nodes;
+        job.record.nodes = job.record.nodes.saturating_add(nodes);
         step.synced = true;
         step.writes.push(Write::Part(id, part, record.clone()));
         self.credit(&session.worker, nodes);
@@ -121,7 +121,7 @@ impl Core {
             return Ok(if running { Acceptance::Known } else { Acceptance::JobEnded });
         }
         job.record.results += 1;
-        job.record.nodes += result.nodes;
+        job.record.nodes = job.record.nodes.saturating_add(result.nodes);
         job.facts_reported += facts;
         step.synced = true;
         let verdict = match &result.verdict {
@@ -159,8 +159,9 @@ impl Core {
 
     pub(super) fn credit(&mut self, worker: &str, nodes: u64) {
         if let Some(worker) = self.workers.get_mut(worker) {
-            worker.nodes += nodes;
+            worker.nodes = worker.nodes.saturating_add(nodes);
             worker.results += 1;
+            worker.failures = 0;
         }
     }
 
@@ -182,16 +183,28 @@ impl Core {
     }
 }
 
-/// Checks that everything in a result is a claim of the job's rules, and that open means open.
+/// Checks that everything in a result is a claim of the job's rules and nothing that they refute, and that open means open.
 fn check_result(rules: &dyn ClaimRules, result: &ClaimResult) -> Result<(), String> {
-    let check = |claim| rules.check(claim).map_err(|error| error.to_string());
-    check(&result.claim)?;
-    result.facts.iter().try_for_each(|fact| check(&fact.claim))?;
+    let check = |claim: &Claim, truth: Option<bool>| {
+        let decided = rules.decided(claim).map_err(|error| error.to_string())?;
+        match (decided, truth) {
+            (Some(rule), Some(truth)) if rule != truth => {
+                Err(format!("{} is said to be {truth}, but the rules make it {rule}", rules.describe(claim)))
+            }
+            _ => Ok(()),
+        }
+    };
+    let truth = match result.verdict {
+        Verdict::Decided(truth) => Some(truth),
+        Verdict::Open { .. } => None,
+    };
+    check(&result.claim, truth)?;
+    result.facts.iter().try_for_each(|fact| check(&fact.claim, Some(fact.truth)))?;
     if let Verdict::Open { numbers, children } = &result.verdict {
         if numbers.truth().is_some() {
             return Err("an open result with the numbers of a decided claim".to_owned());
         }
-        children.iter().try_for_each(|(claim, _)| check(claim))?;
+        children.iter().try_for_each(|(claim, numbers)| check(claim, numbers.truth()))?;
     }
     Ok(())
 }

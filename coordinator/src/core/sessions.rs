@@ -2,7 +2,7 @@
 
 use super::api::{CoreError, FactBatch, LeaseId, LeaseProgress, Millis, Occurrence, Reply, Session, Token};
 use super::job::Work;
-use super::options::{FACTS_PER_REPLY_MAX, Options};
+use super::options::{FACTS_PER_REPLY_MAX, Options, WORKERS_MAX};
 use super::workers::Worker;
 use super::{Core, Lease, Step};
 use grundy_tables::jobs::record::{JobId, Task};
@@ -19,7 +19,13 @@ impl Core {
     ) {
         let superseded = self.workers.get(&name).is_some_and(|worker| worker.incarnation != incarnation);
         if superseded {
-            self.waiting.retain(|waiting| waiting.session.worker != name);
+            let waiting = std::mem::take(&mut self.waiting).into_iter();
+            let (gone, others): (Vec<_>, Vec<_>) =
+                waiting.partition(|waiting| waiting.session.worker == name);
+            self.waiting = others;
+            for waiting in gone {
+                step.reply(waiting.token, Reply::Error(CoreError::Superseded { worker: name.clone() }));
+            }
             let old: Vec<LeaseId> =
                 self.leases.iter().filter(|(_, lease)| lease.worker == name).map(|(id, _)| *id).collect();
             for id in old {
@@ -35,6 +41,13 @@ impl Core {
             .collect();
         for key in orphans {
             self.free_orphan(&key, step);
+        }
+        if self.workers.len() >= WORKERS_MAX && !self.workers.contains_key(&name) {
+            self.workers.retain(|_, worker| !worker.lost);
+            if self.workers.len() >= WORKERS_MAX {
+                step.reply(token, Reply::Error(CoreError::TooManyWorkers(self.workers.len())));
+                return;
+            }
         }
         let worker =
             self.workers.entry(name.clone()).or_insert_with(|| Worker::new(incarnation, threads, now));
@@ -110,10 +123,10 @@ impl Core {
         step: &mut Step,
     ) -> bool {
         // A lease of this epoch that was completed or handed back has ended for good: its last heartbeat was only late.
-        let of_this_epoch = progress.lease.0 >> 32 == self.epoch.0;
-        if self.leases.contains_key(&progress.lease)
-            || of_this_epoch && !self.expired.contains(&progress.lease)
-        {
+        // Of a later epoch there are none.
+        let epoch = progress.lease.0 >> 32;
+        let ended = epoch == self.epoch.0 && !self.expired.contains(&progress.lease);
+        if self.leases.contains_key(&progress.lease) || ended || epoch > self.epoch.0 {
             return false;
         }
         let key = (progress.job, progress.task.clone());
@@ -130,6 +143,7 @@ impl Core {
             task: progress.task.clone(),
             root: None,
             worker: session.worker.clone(),
+            incarnation: session.incarnation,
             granted: now,
             expires: now.plus(self.options.lease_ms),
             nodes: progress.nodes,
@@ -175,6 +189,7 @@ impl Core {
         lease: LeaseId,
         failed: bool,
         reason: &str,
+        now: Millis,
         step: &mut Step,
     ) {
         if self.leases.get(&lease).is_none_or(|lease| lease.worker != session.worker) {
@@ -182,6 +197,9 @@ impl Core {
         }
         if failed {
             self.lose(lease, &format!("its worker failed on it: {reason}"), step);
+            if let Some(worker) = self.workers.get_mut(&session.worker) {
+                worker.has_failed(now);
+            }
         } else {
             self.end(lease, &format!("handed back: {reason}"), step);
         }

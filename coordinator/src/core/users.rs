@@ -84,9 +84,10 @@ impl Core {
         let job = self.job(id)?;
         let mut statistics = job.statistics();
         let open = self.leases.values().filter(|lease| lease.job == id);
-        let (count, nodes) = open.fold((0, 0), |(count, nodes), lease| (count + 1, nodes + lease.nodes));
+        let (count, nodes) =
+            open.fold((0, 0_u64), |(count, nodes), lease| (count + 1, nodes.saturating_add(lease.nodes)));
         statistics.leases_open = count;
-        statistics.nodes += nodes;
+        statistics.nodes = statistics.nodes.saturating_add(nodes);
         statistics.workers = self.workers.values().filter(|worker| !worker.lost).count() as u32;
         statistics.nodes_per_second = if job.is_running() {
             job.rate.per_second()
@@ -98,6 +99,9 @@ impl Core {
             statistics.active_ms += now.since(self.ticked);
             if statistics.workers == 0 {
                 statistics.phase = "waiting for workers".to_owned();
+                statistics.remaining_ms = None;
+            } else if statistics.parked > 0 && count == 0 {
+                statistics.phase = "stalled: all that is left was set aside".to_owned();
                 statistics.remaining_ms = None;
             }
         }

@@ -2,6 +2,12 @@
 
 use super::api::{Millis, WorkerView};
 
+/// How long a worker that has failed on a task waits for the next; doubled with each failure in a row.
+const HOLD_OFF_MS: u64 = 500;
+
+/// Up to about a minute.
+const HOLD_OFF_DOUBLINGS_MAX: u32 = 7;
+
 /// A worker, by its current run.
 #[derive(Debug)]
 pub struct Worker {
@@ -17,12 +23,31 @@ pub struct Worker {
     pub nodes: u64,
     /// Its accepted results.
     pub results: u64,
+    /// Tasks in a row on which it failed.
+    pub failures: u32,
+    /// It gets no task before this: it has just failed.
+    pub held_off_until: Millis,
 }
 
 impl Worker {
     /// A worker that has just registered.
     pub fn new(incarnation: u64, threads: u32, now: Millis) -> Self {
-        Self { incarnation, threads, seen: now, lost: false, nodes: 0, results: 0 }
+        Self {
+            incarnation,
+            threads,
+            seen: now,
+            lost: false,
+            nodes: 0,
+            results: 0,
+            failures: 0,
+            held_off_until: now,
+        }
+    }
+
+    /// It could not do a task. Should the worker be sick and not the task, it must not go through all tasks of a job in a second.
+    pub fn has_failed(&mut self, now: Millis) {
+        self.held_off_until = now.plus(HOLD_OFF_MS << self.failures.min(HOLD_OFF_DOUBLINGS_MAX));
+        self.failures = self.failures.saturating_add(1);
     }
 
     /// As users see it.

@@ -10,6 +10,8 @@ use grundy_tables::StorageError;
 use grundy_tables::jobs::JobStorage;
 use grundy_tables::jobs::record::{JobId, PartId, PartRecord};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
@@ -49,15 +51,25 @@ pub(super) async fn fetch(
     let v1::FetchRunsRequest { job, stage, part, .. } = request;
     let job = JobId(job);
     let description = describe(handle, job, PartId { stage, part }).await?;
-    // Of a part that is done the core compares the results; of any other that is not wanted nothing was stored.
-    if !description.wanted && !description.done {
+    if !description.wanted {
         return Err(ServiceError::NotWanted { stage, part });
     }
     let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
     let handle = handle.clone();
     tokio::spawn(async move {
-        for (run, from) in (0u32..).zip(description.runs) {
-            match with_storage(&handle, move |storage| storage.get_run(job, from, part)).await {
+        for (run, (from, checksum)) in (0u32..).zip(description.runs) {
+            let read = move |storage: &dyn JobStorage| {
+                let bytes = storage.get_run(job, from, part)?;
+                let found = crc32c::crc32c(&bytes);
+                if found == checksum {
+                    return Ok(bytes);
+                }
+                let place =
+                    format!("run of job {}, stage {} part {} to part {part}", job.0, from.stage, from.part);
+                let reason = format!("its checksum is {found:08x}, accepted was {checksum:08x}");
+                Err(StorageError::Corrupt { place, reason })
+            };
+            match with_storage(&handle, read).await {
                 Ok(bytes) => {
                     if send_run(&sender, run, &bytes).await.is_err() {
                         return;
@@ -92,8 +104,25 @@ async fn send_run(
     Ok(())
 }
 
-/// Takes in the result of a part: its runs to storage, then its sums to the core.
+/// Parts that may be on their way in at a time: together they bound what unfinished parts take of the coordinator's memory.
+static UPLOADS: Semaphore = Semaphore::const_new(4);
+
+/// How long a part may take to come in; then it makes room for others.
+const UPLOAD_TIME: Duration = Duration::from_secs(120);
+
+/// Takes in the result of a part, with its runs.
 pub(super) async fn complete_part(
+    handle: &Handle,
+    messages: Streaming<v1::CompletePartRequest>,
+) -> Result<v1::CompleteResponse, ServiceError> {
+    let _place = UPLOADS.acquire().await.map_err(|_| ServiceError::Unexpected { call: "CompletePart" })?;
+    tokio::time::timeout(UPLOAD_TIME, receive_part(handle, messages)).await.unwrap_or_else(|_| {
+        let reason = format!("the part took longer than {} s to come in", UPLOAD_TIME.as_secs());
+        Err(convert::invalid("message", reason).into())
+    })
+}
+
+async fn receive_part(
     handle: &Handle,
     mut messages: Streaming<v1::CompletePartRequest>,
 ) -> Result<v1::CompleteResponse, ServiceError> {
@@ -119,14 +148,15 @@ pub(super) async fn complete_part(
             if expected > 0 { "a total before the last stage" } else { "the last stage needs a total" };
         return Err(convert::invalid("result.total", reason).into());
     }
-    let mut checksums = Vec::new();
+    let (mut runs, mut checksums, mut room) = (Vec::new(), Vec::new(), limits::PART_BYTES_MAX);
     for (to_part, &entries) in (0u32..).zip(&result.outputs) {
-        let bytes = receive_run(&mut messages, to_part, entries).await?;
+        let bytes = receive_run(&mut messages, to_part, entries, room).await?;
+        room -= bytes.len();
         checksums.push(crc32c::crc32c(&bytes));
         // A part that is not wanted is still read to its end: a client that is cut off in the middle of its stream may
         // take the answer for a broken connection and send everything again.
         if description.wanted {
-            with_storage(handle, move |storage| storage.put_run(job, part, to_part, &bytes)).await?;
+            runs.push(bytes);
         }
     }
     if next(&mut messages).await?.is_some() {
@@ -145,7 +175,10 @@ pub(super) async fn complete_part(
         source: String::new(),
     };
     let nodes = result.nodes;
-    match handle.ask(|token| Event::CompletePart { token, session, lease, job, part, record, nodes }).await? {
+    match handle
+        .ask_with(runs, |token| Event::CompletePart { token, session, lease, job, part, record, nodes })
+        .await?
+    {
         Reply::Completed(acceptance) => Ok(convert::acceptance(acceptance)),
         _ => Err(ServiceError::Unexpected { call: "CompletePart" }),
     }
@@ -166,6 +199,7 @@ async fn receive_run(
     messages: &mut Streaming<v1::CompletePartRequest>,
     expected: u32,
     entries: u64,
+    room: usize,
 ) -> Result<Vec<u8>, ServiceError> {
     let mut bytes = Vec::new();
     loop {
@@ -182,13 +216,11 @@ async fn receive_run(
             let reason = format!("a piece of run {}: expected one of run {expected}", chunk.run);
             return Err(convert::invalid("chunk.run", reason).into());
         }
-        if chunk.data.len() > limits::CHUNK_BYTES_MAX
-            || bytes.len() + chunk.data.len() > limits::RUN_BYTES_MAX
-        {
+        if chunk.data.len() > limits::CHUNK_BYTES_MAX || bytes.len() + chunk.data.len() > room {
             let reason = format!(
-                "run {expected} is too big: at most {} bytes a piece and {} a run",
+                "run {expected} is too big: at most {} bytes a piece and {} a part",
                 limits::CHUNK_BYTES_MAX,
-                limits::RUN_BYTES_MAX
+                limits::PART_BYTES_MAX
             );
             return Err(convert::invalid("chunk.data", reason).into());
         }
@@ -209,7 +241,8 @@ fn check_run(bytes: &[u8], run: u32, entries: u64, crc32c: u32) -> Result<(), Se
         return Err(convert::invalid("chunk.crc32c", reason).into());
     }
     match leading_varint(bytes) {
-        Some(held) if held == entries => Ok(()),
+        // An entry takes two bytes at least.
+        Some(held) if held == entries && held <= bytes.len() as u64 / 2 => Ok(()),
         held => {
             let held = held.map_or("no count".to_owned(), |held| format!("{held} entries"));
             Err(convert::invalid("chunk.data", format!("run {run} holds {held}: expected {entries} entries"))

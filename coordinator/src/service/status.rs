@@ -83,6 +83,7 @@ pub fn treatment(error: &ServiceError) -> Treatment {
             CoreError::NoSuchJob(_) => (Code::NotFound, false, Level::DEBUG),
             CoreError::Register { .. } => (Code::FailedPrecondition, false, Level::DEBUG),
             CoreError::Superseded { .. } => (Code::Aborted, false, Level::WARN),
+            CoreError::TooManyWorkers(_) => (Code::ResourceExhausted, true, Level::WARN),
             CoreError::Draining => (Code::Unavailable, true, Level::DEBUG),
         },
         ServiceError::Storage(error) => match error {
@@ -120,13 +121,14 @@ mod tests {
     #[test]
     fn every_refusal_has_its_code() {
         let register = CoreError::Register { worker: "w".to_owned(), epoch: Epoch(2) };
-        let table: [(ServiceError, Code, bool); 10] = [
+        let table: [(ServiceError, Code, bool); 11] = [
             (register.into(), Code::FailedPrecondition, false),
             (CoreError::Superseded { worker: "w".to_owned() }.into(), Code::Aborted, false),
             (CoreError::NoSuchJob(JobId(7)).into(), Code::NotFound, false),
             (CoreError::Problem("cram: no".to_owned()).into(), Code::InvalidArgument, false),
             (CoreError::Malformed("no".to_owned()).into(), Code::InvalidArgument, false),
             (CoreError::NotAnswerable("no".to_owned()).into(), Code::InvalidArgument, false),
+            (CoreError::TooManyWorkers(9).into(), Code::ResourceExhausted, true),
             (CoreError::Draining.into(), Code::Unavailable, true),
             (AskError::Stopped.into(), Code::Unavailable, true),
             (WireError::Missing { field: "session" }.into(), Code::InvalidArgument, false),

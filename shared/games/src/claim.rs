@@ -112,7 +112,14 @@ pub trait ClaimRules: Send + Sync {
     /// [`ClaimError::Malformed`] says what is wrong.
     fn check(&self, claim: &Claim) -> Result<(), ClaimError>;
 
-    /// The claim's edges, or its truth where the rules decide it. Children come out canonical.
+    /// The claim's truth where the rules decide it without a look at the moves' results (a finished game, a margin out of reach).
+    /// Cheap: it guards what comes from outside.
+    ///
+    /// # Errors
+    /// As [`ClaimRules::check`].
+    fn decided(&self, claim: &Claim) -> Result<Option<bool>, ClaimError>;
+
+    /// The claim's edges, or its truth where the rules decide it ([`ClaimRules::decided`]). Children come out canonical.
     ///
     /// # Errors
     /// As [`ClaimRules::check`].

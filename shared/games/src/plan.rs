@@ -115,7 +115,6 @@ pub struct OpeningAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<i16>,
     /// A perfect continuation after the opening, in bin numbers, to the end of the game. Empty until known.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub continuation: Vec<u8>,
 }
 

@@ -94,6 +94,11 @@ impl<T: Tree> DfpnEngine<T> {
         &self.tree
     }
 
+    /// The tree, to give it more to know. What the table holds has to stay true.
+    pub fn tree_mut(&mut self) -> &mut T {
+        &mut self.tree
+    }
+
     /// The numbers that the table has for a claim, as it stands.
     fn numbers_of(&mut self, claim: &Claim) -> Result<Option<Numbers>, ClaimError> {
         let mut state = self.tree.state(claim)?;

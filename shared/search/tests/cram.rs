@@ -256,7 +256,7 @@ fn equal_keys_are_equal_couples() {
 #[test]
 fn the_nimber_is_kept_as_a_value() {
     let table = Arc::new(MapTable::default());
-    let mut engine = CramEngine::new(NAMESPACE, table.clone());
+    let mut engine = CramEngine::plain(NAMESPACE, table.clone());
     assert_eq!(decide(&mut engine, &claim("3x6", 4), u64::MAX).0, Verdict::Decided(false));
     let cells = (1u64 << 18) - 1;
     let entry = table.probe(&Key::new([cells, 0], 5 << 8 | 255, NAMESPACE)).expect("the value was stored");

@@ -214,7 +214,8 @@ fn sort(directory: &Path, kind: ErrorKind, reason: String) -> StorageError {
         StorageError::ReadOnly { directory, reason }
     } else if says(&["While lock file", "lock hold by current process"]) {
         StorageError::Locked { directory }
-    } else if kind == ErrorKind::Corruption {
+    } else if kind == ErrorKind::Corruption || says(&["No such file or directory"]) {
+        // A database that lacks one of its files is as damaged as one with a wrong byte.
         StorageError::Corrupt { place: directory.join(DATABASE).display().to_string(), reason }
     } else {
         StorageError::Io { directory, reason }
@@ -245,6 +246,10 @@ mod tests {
         let corrupt =
             sorted(ErrorKind::Corruption, "Corruption: block checksum mismatch: stored = 1, computed = 2");
         assert!(matches!(corrupt, StorageError::Corrupt { .. }), "{corrupt:?}");
+        let lacking = io(
+            "IO error: No such file or directory: While open a file for random read: db/000012.blob: No such file or directory",
+        );
+        assert!(matches!(lacking, StorageError::Corrupt { .. }), "{lacking:?}");
         let other = io("IO error: While fsync: /data/db/000012.log: Input/output error");
         assert!(matches!(other, StorageError::Io { .. }), "{other:?}");
     }

@@ -65,7 +65,8 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
     let directory = args.data.directory(file).unwrap_or_else(|| directory::default_for(&fields));
     let program = workers::program(args.workers.program(file))?;
     let (count, threads) = args.workers.processes(file);
-    let total = args.memory.bytes(file, memory::half_of_machine);
+    let total = memory::check(args.memory.bytes(file, memory::half_of_machine))
+        .map_err(|words| Failure::message(Exit::Usage, words))?;
     let memory_bytes =
         memory::worker_share(total, count, threads).map_err(|words| Failure::message(Exit::Usage, words))?;
     let signals = Signals::new()?;

@@ -46,15 +46,20 @@ impl ClaimRules for CramClaims {
         Self::couple(claim).map(|_| ())
     }
 
-    fn expand(&self, claim: &Claim) -> Result<Expansion, ClaimError> {
+    fn decided(&self, claim: &Claim) -> Result<Option<bool>, ClaimError> {
         let (sum, heap) = Self::couple(claim)?;
         // A heap that the nimber cannot equal is won; with nothing left the bound is 0 and the heap decides alone.
         if heap > sum.nimber_max() {
-            return Ok(Expansion::Decided(true));
+            return Ok(Some(true));
         }
-        if sum.is_empty() {
-            return Ok(Expansion::Decided(false));
+        Ok(sum.is_empty().then_some(false))
+    }
+
+    fn expand(&self, claim: &Claim) -> Result<Expansion, ClaimError> {
+        if let Some(truth) = self.decided(claim)? {
+            return Ok(Expansion::Decided(truth));
         }
+        let (sum, heap) = Self::couple(claim)?;
         let edge = |claim| Edge { polarity: Polarity::Opposite, claim };
         let dominoes = sum.after_moves();
         let claims = dominoes.iter().map(|after| Self::claim(after, heap));

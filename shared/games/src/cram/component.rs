@@ -37,6 +37,16 @@ impl Component {
         Self { width: width as u8, height: height as u8, cells: least }
     }
 
+    /// The canonical form of a connected region of at least two cells in a grid that is `width` wide, bit
+    /// `row * width + column` for each cell; `None` if it is not that, or the grid has no width or more than 128.
+    pub fn of_region(region: u128, width: u8) -> Option<Self> {
+        if !(1..=128).contains(&width) || region.count_ones() < 2 {
+            return None;
+        }
+        let connected = grid::lowest_region(region, u32::from(width)) == region;
+        connected.then(|| Self::canonical(region, u32::from(width)))
+    }
+
     /// A component from its parts, if they are one in canonical form.
     pub fn from_parts(width: u8, height: u8, cells: u128) -> Option<Self> {
         let area = u32::from(width) * u32::from(height);

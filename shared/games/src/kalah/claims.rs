@@ -69,7 +69,7 @@ impl KalahClaims {
     }
 
     /// The truth of a claim that the rules alone decide: a finished game, or a margin out of reach.
-    pub fn decided(&self, board: Board, margin: i16) -> Option<bool> {
+    pub fn settled(&self, board: Board, margin: i16) -> Option<bool> {
         if board.is_over() {
             return Some(board.swept() >= margin);
         }
@@ -108,9 +108,14 @@ impl ClaimRules for KalahClaims {
         self.decode(claim).map(|_| ())
     }
 
+    fn decided(&self, claim: &Claim) -> Result<Option<bool>, ClaimError> {
+        let (board, margin) = self.decode(claim)?;
+        Ok(self.settled(board, margin))
+    }
+
     fn expand(&self, claim: &Claim) -> Result<Expansion, ClaimError> {
         let (board, margin) = self.decode(claim)?;
-        if let Some(truth) = self.decided(board, margin) {
+        if let Some(truth) = self.settled(board, margin) {
             return Ok(Expansion::Decided(truth));
         }
         // Distinct houses may lead to one board (two that pass all their seeds on), and an edge is listed once.

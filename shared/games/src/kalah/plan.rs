@@ -44,7 +44,7 @@ impl KalahPlan {
 
     /// A claim's truth, by the rules or from knowledge.
     fn truth(&self, known: &dyn Knowledge, board: Board, margin: i16) -> Option<bool> {
-        self.claims.decided(board, margin).or_else(|| known.truth(&self.claims.claim(board, margin)))
+        self.claims.settled(board, margin).or_else(|| known.truth(&self.claims.claim(board, margin)))
     }
 
     /// All that is known of the mover's gain. Truth falls from true to false as the margin grows, so both ends are found by halving.

@@ -125,6 +125,10 @@ impl ClaimRules for KonaneClaims {
         self.position(claim).map(drop)
     }
 
+    fn decided(&self, claim: &Claim) -> Result<Option<bool>, ClaimError> {
+        Ok(self.position(claim)?.is_lost().then_some(false))
+    }
+
     fn expand(&self, claim: &Claim) -> Result<Expansion, ClaimError> {
         let position = self.position(claim)?;
         if position.is_lost() {

@@ -1,36 +1,100 @@
-//! Deciding couples of Cram: proof-number search over one component and a heap.
+//! Deciding couples of Cram: proof-number search over one region and a heap.
 //!
-//! The search never branches over a sum. Of a sum's components all but one are resolved to their nimbers first and added
-//! to the heap (Lemoine and Viennot, "Nimbers are inevitable", 2010), small ones directly by the mex rule.
+//! The search never branches over a sum. Of a sum's regions all but one are resolved to their nimbers first and added
+//! to the heap (Lemoine and Viennot, "Nimbers are inevitable", 2010), known ones at once: small ones by the mex rule, and those of
+//! strips of up to seven rows by a table of [pairs](pairs) of [classes of ends](classes), which also simplify what is left.
 
+pub mod classes;
+mod couple;
+mod kind;
+pub mod pairs;
+mod plain;
 mod small;
+mod strip;
+mod strips;
+pub mod tables;
 mod tree;
 
+pub use couple::Couple;
+pub use kind::Kind;
+pub use plain::Plain;
 pub use small::SMALL_CELLS_MAX;
-pub use tree::{Couple, CramTree};
+pub use strip::Strip;
+pub use strips::Strips;
+pub use tree::CramTree;
 
 use crate::dfpn::DfpnEngine;
 use crate::engine::{Engine, Limits, Outcome};
 use crate::table::{Namespace, Table};
+use classes::HEIGHT_MAX;
 use grundy_games::claim::{Claim, ClaimError, Fact};
+use grundy_games::cram::{CramClaims, Sum};
 use std::sync::Arc;
 
+/// The most bytes of an engine's pair tables, unless told otherwise.
+pub const PAIR_BYTES: usize = 128 << 20;
+
 /// The engine for Cram.
-pub struct CramEngine(DfpnEngine<CramTree>);
+pub struct CramEngine {
+    /// For sums of strips of at most seven rows.
+    strips: Option<DfpnEngine<CramTree<Strips>>>,
+    /// For all others.
+    plain: DfpnEngine<CramTree<Plain>>,
+    pair_bytes: usize,
+    /// The largest board that tables were made for: rows and columns.
+    prepared: (u32, u32),
+}
 
 impl CramEngine {
     /// An engine over a table that other engines may share; `namespace` is the table's number for `cram`.
     pub fn new(namespace: Namespace, table: Arc<dyn Table>) -> Self {
-        Self(DfpnEngine::new(CramTree::new(namespace), table))
+        Self::with_pair_bytes(namespace, table, PAIR_BYTES)
     }
+
+    /// An engine whose pair tables, which the engines of a process share, take at most so many bytes. They are built when a
+    /// claim needs them, and are as large as its components are worth.
+    pub fn with_pair_bytes(namespace: Namespace, table: Arc<dyn Table>, pair_bytes: usize) -> Self {
+        let strips = DfpnEngine::new(CramTree::with_strips(namespace), table.clone());
+        Self { strips: Some(strips), pair_bytes, ..Self::plain(namespace, table) }
+    }
+
+    /// An engine without knowledge of strips, to compare with.
+    pub fn plain(namespace: Namespace, table: Arc<dyn Table>) -> Self {
+        let plain = DfpnEngine::new(CramTree::new(namespace), table);
+        Self { strips: None, plain, pair_bytes: 0, prepared: (0, 0) }
+    }
+
+    /// The engine for a claim, ready for it.
+    fn engine_for(&mut self, claim: &Claim) -> Result<&mut dyn Engine, ClaimError> {
+        let (sum, _) = CramClaims::couple(claim)?;
+        let (rows, columns) = extent(&sum);
+        let Some(strips) = self.strips.as_mut().filter(|_| rows <= HEIGHT_MAX) else {
+            return Ok(&mut self.plain);
+        };
+        let (rows, columns) = (rows.max(self.prepared.0), columns.max(self.prepared.1));
+        if (rows, columns) != self.prepared {
+            for size in tables::sizes(rows, columns, self.pair_bytes) {
+                strips.tree_mut().prepare(size);
+            }
+            self.prepared = (rows, columns);
+        }
+        Ok(strips)
+    }
+}
+
+/// The most rows and the most columns of a sum's components.
+fn extent(sum: &Sum) -> (u32, u32) {
+    sum.components().iter().fold((0, 0), |(rows, columns), component| {
+        (rows.max(u32::from(component.height())), columns.max(u32::from(component.width())))
+    })
 }
 
 impl Engine for CramEngine {
     fn decide(&mut self, claim: &Claim, limits: &Limits<'_>) -> Result<Outcome, ClaimError> {
-        self.0.decide(claim, limits)
+        self.engine_for(claim)?.decide(claim, limits)
     }
 
     fn learn(&mut self, fact: &Fact) -> Result<(), ClaimError> {
-        self.0.learn(fact)
+        self.engine_for(&fact.claim)?.learn(fact)
     }
 }

@@ -1,0 +1,148 @@
+//! The nimber of every left end with every right end of a strip: an endgame database of all its short regions.
+//!
+//! A right end read from its last column inward is a left end upside down, or mirrored: the nimber does not care. So both
+//! ends have the same [classes](super::classes), and the nimber of a region is that of the pair of the classes of its two parts, plus the
+//! two offsets. The table has one byte for each pair, a row for each left class:
+//!
+//! ```text
+//! byte left * stride + right     the nimber, at most 31
+//! ```
+//!
+//! A pair's options are those of the left end, those of the right end, and the dominoes across the border, each of which
+//! sticks out of both. All are pairs of smaller left class, or of the same one and smaller right class; so rows are filled
+//! in order, by the mex rule, options as bit sets.
+
+use super::classes::{Classes, End};
+
+/// No region of the table has more cells, so that no nimber exceeds 31.
+const CELLS_MAX: usize = 62;
+
+/// Nimbers by pairs of classes.
+pub struct PairTable {
+    left_columns: usize,
+    right_columns: usize,
+    stride: usize,
+    nimbers: Vec<u8>,
+}
+
+impl PairTable {
+    /// How many columns the left and the right ends may have so that the table takes at most `bytes`, and regions have at most
+    /// `columns` columns: as many together as possible, and the right ones not more than the left ones.
+    pub fn size(classes: &Classes, columns: usize, bytes: usize) -> (usize, usize) {
+        let columns = columns.min(CELLS_MAX / classes.height() as usize);
+        let deepest = classes.columns();
+        let sizes = (0..=deepest).flat_map(|left| (0..=left).map(move |right| (left, right)));
+        let fitting = sizes.filter(|(left, right)| {
+            let pairs = classes.len(*left) as u128 * classes.len(*right) as u128;
+            left + right <= columns && pairs <= bytes as u128
+        });
+        // Of equal length, the one with the shortest ends.
+        fitting.max_by_key(|(left, right)| (left + right, *right)).unwrap_or((0, 0))
+    }
+
+    /// Fills a table for left and right ends of up to so many columns; more than `classes` has are taken as what it has, and
+    /// regions of more than 62 cells get none.
+    pub fn build(classes: &Classes, left_columns: usize, right_columns: usize) -> Self {
+        let columns = CELLS_MAX / classes.height() as usize;
+        let left_columns = left_columns.min(classes.columns()).min(columns);
+        let right_columns = right_columns.min(classes.columns()).min(columns - left_columns);
+        let (rows, stride) = (classes.len(left_columns), classes.len(right_columns));
+        let mut nimbers = vec![0u8; rows * stride];
+        let right_options = Flat::new(classes, stride);
+        let mut reached = vec![0u32; stride];
+        for left in 0..rows as u32 {
+            let (done, rest) = nimbers.split_at_mut(left as usize * stride);
+            reached.fill(0);
+            for option in classes.inner(left) {
+                let row = row(done, option.class(), stride);
+                for (reached, nimber) in reached.iter_mut().zip(row) {
+                    *reached |= 1 << (nimber ^ option.offset());
+                }
+            }
+            for cell in 0..classes.height() {
+                if classes.last(left) >> cell & 1 == 0 {
+                    continue;
+                }
+                let end = classes.sticking(left, cell);
+                let row = row(done, end.class(), stride);
+                for (right, other) in &right_options.sticking[cell as usize] {
+                    reached[*right as usize] |=
+                        1 << (row[other.class() as usize] ^ end.offset() ^ other.offset());
+                }
+            }
+            let this = &mut rest[..stride];
+            for right in 0..stride {
+                let mut reached = reached[right];
+                for option in right_options.inner(right) {
+                    reached |= 1 << (this[option.class() as usize] ^ option.offset());
+                }
+                this[right] = reached.trailing_ones() as u8;
+            }
+        }
+        Self { left_columns, right_columns, stride, nimbers }
+    }
+
+    /// The most columns of a region that the table answers.
+    pub fn columns(&self) -> usize {
+        self.left_columns + self.right_columns
+    }
+
+    /// How many bytes the table takes.
+    pub fn bytes(&self) -> usize {
+        self.nimbers.len()
+    }
+
+    /// The nimber of two ends side by side, of at most the table's columns each, the right one read inward.
+    pub fn of_ends(&self, left: End, right: End) -> u8 {
+        let pair = left.class() as usize * self.stride + right.class() as usize;
+        self.nimbers[pair] ^ left.offset() ^ right.offset()
+    }
+
+    /// The nimber of the cells of a strip (bit `column * height + row`) of at most [`columns`](Self::columns) columns, connected
+    /// or not.
+    pub fn of_strip(&self, classes: &Classes, cells: u128, columns: usize) -> u8 {
+        let height = classes.height();
+        let right_columns =
+            (columns / 2).min(self.right_columns).max(columns.saturating_sub(self.left_columns));
+        let left_columns = columns - right_columns;
+        let left = classes.of_word(cells, left_columns);
+        let turned = super::strip::half_turn(cells, height, columns as u32);
+        let right = classes.of_word(turned, right_columns);
+        // Turned by half a turn the right end's rows are in reverse order, while the left end's are not.
+        let flipped = classes.flip(right.class()).shifted(right.offset());
+        self.of_ends(left, flipped)
+    }
+}
+
+/// A finished row.
+fn row(done: &[u8], class: u32, stride: usize) -> &[u8] {
+    let start = class as usize * stride;
+    &done[start..start + stride]
+}
+
+/// The options of all right ends one after the other, as the inner loop reads them.
+struct Flat {
+    ends: Vec<usize>,
+    inner: Vec<End>,
+    /// For each row of the strip, the classes that have it empty in the last column, and what sticking out there makes of them.
+    sticking: Vec<Vec<(u32, End)>>,
+}
+
+impl Flat {
+    fn new(classes: &Classes, count: usize) -> Self {
+        let mut flat = Self { ends: vec![0], inner: Vec::new(), sticking: Vec::new() };
+        for class in 0..count as u32 {
+            flat.inner.extend_from_slice(classes.inner(class));
+            flat.ends.push(flat.inner.len());
+        }
+        for row in 0..classes.height() {
+            let sticking = (0..count as u32).filter(|class| classes.last(*class) >> row & 1 == 1);
+            flat.sticking.push(sticking.map(|class| (class, classes.sticking(class, row))).collect());
+        }
+        flat
+    }
+
+    fn inner(&self, class: usize) -> &[End] {
+        &self.inner[self.ends[class]..self.ends[class + 1]]
+    }
+}

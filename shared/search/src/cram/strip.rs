@@ -1,0 +1,189 @@
+//! Regions of a strip of at most seven rows, column by column.
+//!
+//! Cell (row, column) of a strip of `height` rows is bit `column * height + row`:
+//!
+//! ```text
+//! height 3   0 3 6 9
+//!            1 4 7 .      right: << height    down: << 1
+//!            2 5 8 .      left:  >> height    up:   >> 1
+//! ```
+
+use super::classes::HEIGHT_MAX;
+use grundy_games::cram::Component;
+
+/// `FIRST_ROW[h]` has every `h`-th bit: the first row's cells, however long the strip.
+const FIRST_ROW: [u128; HEIGHT_MAX as usize + 1] = {
+    let mut masks = [0; HEIGHT_MAX as usize + 1];
+    let mut height = 1;
+    while height <= HEIGHT_MAX as usize {
+        let mut cell = 0;
+        while cell < 128 {
+            masks[height] |= 1 << cell;
+            cell += height;
+        }
+        height += 1;
+    }
+    masks
+};
+
+/// A connected region of at least two cells that starts in the first column, reaches the first and the last row, and is at
+/// least as wide as high. Not canonical by itself: see `Strips`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Strip {
+    /// The rows, 1 to [`HEIGHT_MAX`].
+    pub(super) height: u8,
+    /// The cells.
+    pub(super) cells: u128,
+}
+
+impl Strip {
+    /// The component as a strip; `None` if it has too many rows.
+    pub(super) fn of(component: &Component) -> Option<Self> {
+        let (width, height) = (u32::from(component.width()), u32::from(component.height()));
+        if height > HEIGHT_MAX {
+            return None;
+        }
+        Some(Self { height: component.height(), cells: transpose(component.cells(), width, height) })
+    }
+
+    /// The strip as a component.
+    pub(super) fn component(&self) -> Option<Component> {
+        let height = u32::from(self.height);
+        let cells = transpose(self.cells, height, self.columns());
+        Component::of_region(cells, self.columns() as u8)
+    }
+
+    pub(super) fn columns(&self) -> u32 {
+        columns(self.cells, u32::from(self.height))
+    }
+
+    /// The dominoes that fit, as two cells each.
+    pub(super) fn dominoes(&self) -> impl Iterator<Item = u128> + use<> {
+        let height = u32::from(self.height);
+        let mut across = self.cells & self.cells >> height;
+        let mut upright = self.cells & up(self.cells, height);
+        std::iter::from_fn(move || {
+            let (cells, step) = if across != 0 { (&mut across, height) } else { (&mut upright, 1) };
+            if *cells == 0 {
+                return None;
+            }
+            let first = *cells & cells.wrapping_neg();
+            *cells ^= first;
+            Some(first | first << step)
+        })
+    }
+
+    /// Whether the half-turn theorem shows that the strip is *0 (`Component::is_zero_by_half_turn`).
+    pub(super) fn is_zero_by_half_turn(&self) -> bool {
+        let (height, columns) = (u32::from(self.height), self.columns());
+        if half_turn(self.cells, height, columns) != self.cells {
+            return false;
+        }
+        let centre = columns / 2 * height + height / 2;
+        (height % 2 == 0 && columns % 2 == 0) || self.cells >> centre & 1 == 0
+    }
+}
+
+fn up(cells: u128, height: u32) -> u128 {
+    (cells & !FIRST_ROW[height as usize]) >> 1
+}
+
+fn down(cells: u128, height: u32) -> u128 {
+    cells << 1 & !FIRST_ROW[height as usize]
+}
+
+/// All cells beside, above or below one of `cells`.
+fn neighbours(cells: u128, height: u32) -> u128 {
+    up(cells, height) | down(cells, height) | cells << height | cells >> height
+}
+
+/// How many columns there are up to the last that has a cell. There must be a cell.
+pub(super) fn columns(cells: u128, height: u32) -> u32 {
+    (127 - cells.leading_zeros()) / height + 1
+}
+
+/// The strip turned by half a turn.
+pub(super) fn half_turn(cells: u128, height: u32, columns: u32) -> u128 {
+    if columns == 0 { 0 } else { cells.reverse_bits() >> (128 - height * columns) }
+}
+
+/// The strip with its rows in reverse order.
+pub(super) fn flip(cells: u128, height: u32) -> u128 {
+    let first = FIRST_ROW[height as usize];
+    let mut flipped = 0;
+    for row in 0..height / 2 {
+        let opposite = height - 1 - row;
+        flipped |= (cells >> row & first) << opposite | (cells >> opposite & first) << row;
+    }
+    if height % 2 == 1 { flipped | cells & first << (height / 2) } else { flipped }
+}
+
+/// The grid of `height` rows whose bits run along lines of length `line`, so that they run across.
+fn transpose(cells: u128, line: u32, lines: u32) -> u128 {
+    let mut transposed = 0;
+    let mut rest = cells;
+    while rest != 0 {
+        let bit = rest.trailing_zeros();
+        transposed |= 1 << (bit % line * lines + bit / line);
+        rest &= rest - 1;
+    }
+    transposed
+}
+
+/// The connected regions of cells in a strip, those of a single cell left out, each moved to the corner and turned so that
+/// it is at least as wide as high.
+pub(super) struct Regions {
+    rest: u128,
+    height: u32,
+}
+
+impl Regions {
+    pub(super) fn new(cells: u128, height: u32) -> Self {
+        Self { rest: cells & neighbours(cells, height), height }
+    }
+}
+
+impl Iterator for Regions {
+    type Item = Strip;
+
+    fn next(&mut self) -> Option<Strip> {
+        if self.rest == 0 {
+            return None;
+        }
+        let height = self.height;
+        let mut region = self.rest & self.rest.wrapping_neg();
+        loop {
+            let grown = region | neighbours(region, height) & self.rest;
+            if grown == region {
+                break;
+            }
+            region = grown;
+        }
+        self.rest ^= region;
+        Some(to_corner(region, height))
+    }
+}
+
+fn to_corner(region: u128, height: u32) -> Strip {
+    let mut cells = region >> (region.trailing_zeros() / height * height);
+    let columns = columns(cells, height);
+    let row = |row: u32| cells >> row & FIRST_ROW[height as usize];
+    let (mut top, mut bottom) = (0, height - 1);
+    while row(top) == 0 {
+        top += 1;
+    }
+    while row(bottom) == 0 {
+        bottom -= 1;
+    }
+    let box_height = bottom - top + 1;
+    if box_height < height {
+        let mask = (1 << box_height) - 1;
+        cells = (0..columns).fold(0, |packed, column| {
+            packed | (cells >> (column * height + top) & mask) << (column * box_height)
+        });
+    }
+    if box_height <= columns {
+        return Strip { height: box_height as u8, cells };
+    }
+    Strip { height: columns as u8, cells: transpose(cells, box_height, columns) }
+}

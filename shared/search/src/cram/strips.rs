@@ -1,0 +1,184 @@
+//! Regions of strips, simplified by classes of ends and answered by pair tables.
+
+use super::classes::{Classes, End, HEIGHT_MAX};
+use super::couple::Couple;
+use super::kind::Kind;
+use super::small::{SMALL_CELLS_MAX, SmallNimbers};
+use super::strip::{self, Regions, Strip};
+use super::tables::StripTable;
+use grundy_games::cram::Component;
+use std::sync::Arc;
+
+/// Regions are strips of at most [`HEIGHT_MAX`] rows. One that the pair table covers is a nimber; of a longer one both
+/// ends are replaced by the representatives of their classes, and of the images the least is kept.
+///
+/// In a key a strip is its 128 cells and its height (a cell lies in the last column, so the length follows); bit 7 tells it
+/// from a component as it is:
+///
+/// ```text
+/// words          the cells, column by column
+/// bits 0..3      height
+/// bit  7         set
+/// ```
+///
+/// What a key says is about just these cells, whatever tables simplified it, so entries made with other tables hold.
+pub struct Strips {
+    /// By height, from 1.
+    tables: [Option<Arc<StripTable>>; HEIGHT_MAX as usize],
+    small: SmallNimbers,
+}
+
+/// What is known of an end of a region.
+#[derive(Clone, Copy)]
+struct Part {
+    /// Its columns, the one at the border lowest.
+    outward: u128,
+    /// The end equals these columns with this heap beside them.
+    offset: u8,
+}
+
+impl Strips {
+    pub(super) fn new() -> Self {
+        Self { tables: [const { None }; HEIGHT_MAX as usize], small: SmallNimbers::new() }
+    }
+
+    /// Sets the table for strips of its height.
+    pub(super) fn set(&mut self, table: Arc<StripTable>) {
+        let index = table.classes.height() as usize - 1;
+        self.tables[index] = Some(table);
+    }
+
+    /// The table for strips of so many rows.
+    pub(super) fn table(&self, height: u32) -> Option<&Arc<StripTable>> {
+        self.tables[height as usize - 1].as_ref()
+    }
+
+    /// Adds what equals a strip: to the heap what is known, the rest simplified.
+    ///
+    /// Ends: a strip is replaced by one of no more cells, and by one of as many only if its box is smaller.
+    fn add(&self, strip: Strip, couple: &mut Couple<Strip>) {
+        if strip.is_zero_by_half_turn() {
+            return;
+        }
+        let Some(table) = self.table(u32::from(strip.height)) else {
+            couple.add::<Self>(strip);
+            return;
+        };
+        let columns = strip.columns() as usize;
+        if columns <= table.pairs.columns() {
+            couple.heap ^= table.pairs.of_strip(&table.classes, strip.cells, columns);
+            return;
+        }
+        let (cells, offset) = simplify(&table.classes, strip);
+        couple.heap ^= offset;
+        let mut regions = Regions::new(cells, u32::from(strip.height));
+        let whole = Strip { cells, ..strip };
+        match (regions.next(), regions.next()) {
+            (Some(region), None) if region == whole => {
+                if !whole.is_zero_by_half_turn() {
+                    couple.add::<Self>(whole);
+                }
+            }
+            (first, second) => {
+                first.into_iter().chain(second).chain(regions).for_each(|region| self.add(region, couple));
+            }
+        }
+    }
+
+    /// By the mex rule.
+    fn small_nimber(&mut self, strip: &Strip) -> u8 {
+        if let Some(nimber) = self.small.get(strip.cells, strip.height) {
+            return nimber;
+        }
+        let mut reached = 0u32;
+        for domino in strip.dominoes() {
+            let mut left = Couple::new(0);
+            self.place(strip, domino, &mut left);
+            let nimber = left.regions().fold(left.heap, |sum, region| sum ^ self.small_nimber(region));
+            reached |= 1 << nimber;
+        }
+        let nimber = reached.trailing_ones() as u8;
+        self.small.put(strip.cells, strip.height, nimber);
+        nimber
+    }
+}
+
+/// Replaces both ends of a strip by the representatives of their classes and takes the least of the images: cells of as
+/// many columns, and the heap that is to be added.
+fn simplify(classes: &Classes, strip: Strip) -> (u128, u8) {
+    let (height, columns) = (classes.height(), strip.columns());
+    // The ends leave no column between them, or one.
+    let ends = (classes.columns() as u32).min(columns / 2);
+    let bits = ends * height;
+    let mask = (1u128 << bits) - 1;
+    let turned = strip::half_turn(strip.cells, height, columns);
+    let left = classes.of_word(strip.cells, ends as usize);
+    let right = classes.of_word(turned, ends as usize);
+    // As it is: the left end mirrored is the turned one's last columns upside down. Read inward, the turned strip's first
+    // columns are the right end upside down.
+    let upside_down = strip::flip(turned, height);
+    let flipped = strip::flip(strip.cells, height);
+    let middle = !(mask | mask << ((columns - ends) * height));
+    let image = |whole: u128, mirrored: u128, left: End, right: End| {
+        let shift = (columns - ends) * height;
+        let left = part(classes, left, mirrored >> shift);
+        let right = part(classes, right, whole >> shift);
+        // The left part goes in mirrored.
+        let front = strip::flip(strip::half_turn(left.outward, height, ends), height);
+        (whole & middle | front | right.outward << shift, left.offset ^ right.offset)
+    };
+    let flip = |end: End| classes.flip(end.class()).shifted(end.offset());
+    // `upside_down` is the strip mirrored, `turned` is `flipped` mirrored.
+    let as_is = image(strip.cells, upside_down, left, flip(right));
+    let over = image(flipped, turned, flip(left), right);
+    let mirror = |(cells, offset)| (strip::flip(strip::half_turn(cells, height, columns), height), offset);
+    as_is.min(over).min(mirror(as_is)).min(mirror(over))
+}
+
+/// The simpler of an end and its class's representative.
+fn part(classes: &Classes, end: End, outward: u128) -> Part {
+    let (cells, offset, word) = classes.representative(end.class());
+    if cells <= outward.count_ones() {
+        Part { outward: u128::from(word), offset: end.offset() ^ offset }
+    } else {
+        Part { outward, offset: 0 }
+    }
+}
+
+impl Kind for Strips {
+    type Region = Strip;
+
+    fn cells(region: &Strip) -> u32 {
+        region.cells.count_ones()
+    }
+
+    fn key(region: &Strip) -> ([u64; 2], u8) {
+        ([region.cells as u64, (region.cells >> 64) as u64], 1 << 7 | region.height)
+    }
+
+    fn dominoes(region: &Strip) -> impl Iterator<Item = u128> + use<> {
+        region.dominoes()
+    }
+
+    fn read(&self, component: &Component, couple: &mut Couple<Strip>) {
+        if let Some(strip) = Strip::of(component) {
+            self.add(strip, couple);
+        } else {
+            debug_assert!(false, "strips have at most {HEIGHT_MAX} rows");
+        }
+    }
+
+    fn component(&self, region: &Strip) -> Option<Component> {
+        region.component()
+    }
+
+    fn place(&mut self, region: &Strip, domino: u128, couple: &mut Couple<Strip>) {
+        for left in Regions::new(region.cells & !domino, u32::from(region.height)) {
+            self.add(left, couple);
+        }
+    }
+
+    fn nimber(&mut self, region: &Strip) -> Option<u8> {
+        (Self::cells(region) <= SMALL_CELLS_MAX).then(|| self.small_nimber(region))
+    }
+}

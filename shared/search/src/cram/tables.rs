@@ -1,0 +1,65 @@
+//! The classes and the pair table for the strips of a board: how large, and made once for a process.
+
+use super::classes::{Classes, HEIGHT_MAX};
+use super::pairs::PairTable;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Classes of ends and pair table for the strips of one height.
+pub struct StripTable {
+    /// The classes.
+    pub classes: Classes,
+    /// The pair table over them.
+    pub pairs: PairTable,
+}
+
+/// What a table for a height has to be like.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Size {
+    /// Rows, 1 to [`HEIGHT_MAX`].
+    pub height: u32,
+    /// The longest ends that are classified; fewer columns if more than `ends` would have to be looked at.
+    pub class_columns: usize,
+    /// The most ends that are looked at for one more column.
+    pub ends: usize,
+    /// The longest regions that the pair table answers; fewer columns if it would take more than `bytes`.
+    pub pair_columns: usize,
+    /// The most bytes of the pair table.
+    pub bytes: usize,
+}
+
+impl StripTable {
+    /// Builds a table. `None` for a height that strips do not have.
+    pub fn build(size: Size) -> Option<Self> {
+        let mut classes = Classes::new(size.height)?;
+        while classes.columns() < size.class_columns && classes.next_ends() <= size.ends && classes.grow() {}
+        let (left, right) = PairTable::size(&classes, size.pair_columns, size.bytes);
+        let pairs = PairTable::build(&classes, left, right);
+        Some(Self { classes, pairs })
+    }
+
+    /// The table of this size, built if the process has none yet: the engines of a process share it.
+    pub fn shared(size: Size) -> Option<Arc<Self>> {
+        // Whoever needs the same table meanwhile waits for it instead of building it again.
+        let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(table) = tables.get(&size) {
+            return Some(table.clone());
+        }
+        let table = Arc::new(Self::build(size)?);
+        tables.insert(size, table.clone());
+        Some(table)
+    }
+}
+
+static TABLES: Mutex<BTreeMap<Size, Arc<StripTable>>> = Mutex::new(BTreeMap::new());
+
+/// The sizes of the tables for a board of so many rows (the short side) and columns: one for each height that its regions can have.
+pub fn sizes(rows: u32, columns: u32, bytes: usize) -> impl Iterator<Item = Size> {
+    (1..=rows.min(HEIGHT_MAX)).map(move |height| Size {
+        height,
+        class_columns: columns as usize / 2,
+        ends: 1 << 17,
+        pair_columns: columns as usize * 3 / 4,
+        bytes: bytes >> (rows - height + 1).min(usize::BITS - 1),
+    })
+}
