@@ -349,7 +349,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".to_owned())
 }
 
-/// The engines of all games.
-pub fn all_games() -> Arc<EngineFactory> {
-    Arc::new(engine_for)
+/// The engines of all games, which may share tables of so many bytes.
+pub fn all_games(shared_bytes: usize) -> Arc<EngineFactory> {
+    Arc::new(move |problem, namespace, table| engine_for(problem, namespace, table, shared_bytes))
 }

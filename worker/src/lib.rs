@@ -33,6 +33,7 @@ pub use error::{Exit, WorkerError};
 
 use engines::{EngineThread, Shared, guarded};
 use facts::FactBook;
+use grundy_tables::split_memory;
 use leases::Leases;
 use outbox::Outbox;
 use session::{Identity, Session};
@@ -69,7 +70,8 @@ pub struct Options {
 /// # Errors
 /// [`WorkerError`] when it cannot go on.
 pub fn run(options: &Options, drain: &Arc<Drain>) -> Result<Exit, WorkerError> {
-    run_with(options, drain, engines::all_games())
+    let memory = split_memory(options.memory, options.threads as usize);
+    run_with(options, drain, engines::all_games(memory.engines))
 }
 
 /// [`run`] with engines of the caller's choice.

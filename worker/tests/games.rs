@@ -8,6 +8,7 @@ use grundy_proto::v1;
 use grundy_search::engine::engine_for;
 use grundy_search::evaluate::Facts;
 use grundy_search::peg::Counter;
+use grundy_worker::EngineFactory;
 use grundy_worker::{Cause, Exit};
 use std::sync::Arc;
 use support::{Check, Coordinator, Worker, assignment};
@@ -21,12 +22,17 @@ impl grundy_games::plan::Knowledge for Known<'_> {
     }
 }
 
+/// The engines as the program has them, with small shared tables.
+fn engines() -> Arc<EngineFactory> {
+    Arc::new(|problem, namespace, table| engine_for(problem, namespace, table, 1 << 20))
+}
+
 #[test]
 fn claims_of_a_small_board_are_decided_and_give_its_nimber() -> Check {
     let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
     // A corridor is a row of pins in Dawson's Kayles (octal game 0.07, Guy and Smith 1956).
     let nimbers = [0, 1, 1, 2, 0, 3, 1, 1, 0, 3, 3, 2];
-    let worker = Worker::start(&coordinator, data.path(), Arc::new(engine_for));
+    let worker = Worker::start(&coordinator, data.path(), engines());
     let mut lease = 0;
     for (cells, nimber) in (1..).zip(nimbers) {
         let position = ".".repeat(cells);
@@ -75,7 +81,7 @@ fn a_count_is_made_stage_by_stage() -> Check {
     // The finish is the complement of the start, after an odd number of jumps: the last stage joins two levels.
     assert_eq!(counter.near_level(), Some(levels - 1));
 
-    let worker = Worker::start(&coordinator, data.path(), Arc::new(engine_for));
+    let worker = Worker::start(&coordinator, data.path(), engines());
     let (mut total, mut before) = (None, Vec::new());
     for stage in 0..=levels {
         let (inputs, parts_next) = (u32::from(stage > 0), u32::from(stage < levels));

@@ -163,7 +163,8 @@ impl Evaluator {
         if !self.engines.contains_key(name) {
             let namespace = self.namespace(name)?;
             let table: Arc<dyn Table> = Arc::clone(&self.table) as Arc<dyn Table>;
-            let engine = engine_for(problem, namespace, table).ok_or("no engine for this problem")?;
+            let engine = engine_for(problem, namespace, table, self.table_bytes / 4)
+                .ok_or("no engine for this problem")?;
             if self.engines.len() >= ENGINES_MAX {
                 self.engines.clear();
             }

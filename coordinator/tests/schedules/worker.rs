@@ -117,7 +117,7 @@ impl Worker {
         let (task, result, nodes) = match &assignment.task {
             TaskSpec::Claim { claim, budget_nodes, report_work_min } => {
                 let engine = self.engine.get_or_insert_with(|| {
-                    engine::engine_for(&problem, Namespace(1), self.table.clone())
+                    engine::engine_for(&problem, Namespace(1), self.table.clone(), 1 << 16)
                         .expect("the problem has claims")
                 });
                 for fact in &assignment.facts.facts {

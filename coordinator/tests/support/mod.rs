@@ -106,8 +106,9 @@ impl Worker {
         task: v1::ClaimTask,
     ) -> Result<v1::CompleteRequest, Box<dyn Error>> {
         let problem = problem_of(assignment)?;
-        let mut engine = engine_for(&problem, Namespace(0), Arc::new(RamTable::with_bytes(1 << 20)?))
-            .ok_or("an engine")?;
+        let mut engine =
+            engine_for(&problem, Namespace(0), Arc::new(RamTable::with_bytes(1 << 20)?), 1 << 16)
+                .ok_or("an engine")?;
         let claim: Claim = task.claim.clone().ok_or("a task has a claim")?.try_into()?;
         let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
         let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };

@@ -73,10 +73,18 @@ pub trait Engine: Send {
     fn learn(&mut self, fact: &Fact) -> Result<(), ClaimError>;
 }
 
-/// The engine for a problem that is answered by claims; `None` for one that is counted.
-pub fn engine_for(problem: &Problem, namespace: Namespace, table: Arc<dyn Table>) -> Option<Box<dyn Engine>> {
+/// The engine for a problem that is answered by claims; `None` for one that is counted. The engines of one process share tables of
+/// small positions, which they may build up to `shared_bytes`.
+pub fn engine_for(
+    problem: &Problem,
+    namespace: Namespace,
+    table: Arc<dyn Table>,
+    shared_bytes: usize,
+) -> Option<Box<dyn Engine>> {
     match problem {
-        Problem::Cram(_) => Some(Box::new(crate::cram::CramEngine::new(namespace, table))),
+        Problem::Cram(_) => {
+            Some(Box::new(crate::cram::CramEngine::with_pair_bytes(namespace, table, shared_bytes)))
+        }
         Problem::Kalah(problem) => Some(Box::new(crate::kalah::KalahEngine::new(problem, namespace, table))),
         Problem::Konane(problem) => {
             Some(Box::new(crate::konane::KonaneEngine::new(problem, namespace, table)))

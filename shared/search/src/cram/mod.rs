@@ -2,7 +2,7 @@
 //!
 //! The search never branches over a sum. Of a sum's regions all but one are resolved to their nimbers first and added
 //! to the heap (Lemoine and Viennot, "Nimbers are inevitable", 2010), known ones at once: small ones by the mex rule, and those of
-//! strips of up to seven rows by a table of [pairs](pairs) of [classes of ends](classes), which also simplify what is left.
+//! strips of up to seven rows by a table of [`pairs`] of [classes of ends](classes), which also simplify what is left.
 
 pub mod classes;
 mod couple;
