@@ -121,6 +121,16 @@ async fn a_worker_solves_what_is_decided_by_claims() -> TestResult {
 /// A cross of 3x3 with arms of one: small, with a centre-to-centre question that is joined from two halves, and one that is not.
 const CROSS: &str = "##o##|#ooo#|oo.oo|#ooo#|##o##";
 
+/// The answer to a counting job, counted in this process.
+fn counted_here(view: &v1::JobView) -> Result<u128, Box<dyn std::error::Error>> {
+    let problem = view.problem.clone().ok_or("a problem")?;
+    let problem = grundy_games::peg::Problem::from_text("", &problem.position, &problem.question)?;
+    let (stop, progress) = Default::default();
+    let limits =
+        grundy_search::engine::Limits { nodes: 0, report_work_min: 0, stop: &stop, progress: &progress };
+    Ok(grundy_search::peg::count(&problem, 1, &limits)?)
+}
+
 #[tokio::test]
 async fn a_worker_counts_part_by_part() -> TestResult {
     let coordinator = coordinator().await?;
@@ -131,13 +141,12 @@ async fn a_worker_counts_part_by_part() -> TestResult {
     let mut worker = coordinator.worker("w").await?;
     assert!(worker.work(300).await? > 3);
     for view in user.list(v1::ListRequest {}).await?.into_inner().jobs {
-        let fields = grundy_games::problem::Fields::from(view.problem.clone().ok_or("a problem")?);
-        let problem = grundy_games::peg::Problem::from_text("", &fields.position, &fields.question)?;
-        let (stop, progress) = Default::default();
-        let limits =
-            grundy_search::engine::Limits { nodes: 0, report_work_min: 0, stop: &stop, progress: &progress };
-        let count = grundy_search::peg::count(&problem, 1, &limits)?;
-        assert_eq!((view.state(), view.answer_text), (v1::JobState::Solved, count.to_string()), "{fields}");
+        let (count, problem) = (counted_here(&view)?, view.problem.clone());
+        assert_eq!(
+            (view.state(), view.answer_text),
+            (v1::JobState::Solved, count.to_string()),
+            "{problem:?}"
+        );
     }
     Ok(coordinator.server.stop().await?)
 }
@@ -191,6 +200,44 @@ async fn a_damaged_part_is_refused_and_a_repeated_one_is_known() -> TestResult {
     assert_eq!(first.acceptance(), v1::Acceptance::Accepted);
     let second = worker.client.complete_part(tokio_stream::iter(good)).await?.into_inner();
     assert_eq!(second.acceptance(), v1::Acceptance::Known);
+    Ok(coordinator.server.stop().await?)
+}
+
+/// Somebody begins to hand in a part while it is wanted, goes on once it is done, with other runs, and never ends. Storing runs as they
+/// came in once turned that into a wrong count.
+#[tokio::test]
+async fn what_is_stored_of_a_part_is_what_was_accepted() -> TestResult {
+    use v1::complete_part_request::Message;
+    let coordinator = coordinator().await?;
+    let mut user = coordinator.user().await?;
+    let submitted = user.submit(submit("peg", CROSS, "finish any")).await?.into_inner();
+    let mut worker = coordinator.worker("w").await?;
+    let Some(v1::lease_response::Outcome::Assignment(assignment)) = worker.lease(1000).await? else {
+        return Err("there is a part to do".into());
+    };
+    let Some(v1::assignment::Task::Part(task)) = assignment.task else { return Err("a part".into()) };
+    let good = worker.count(&assignment, task).await?;
+    let mut header = good[0].clone();
+    if let Some(Message::Result(result)) = &mut header.message {
+        result.outputs = vec![0];
+    }
+    let (sender, receiver) = tokio::sync::mpsc::channel(4);
+    let mut rogue = coordinator.worker("rogue").await?;
+    let stream = tokio_stream::wrappers::ReceiverStream::new(receiver);
+    let late = tokio::spawn(async move { rogue.client.complete_part(stream).await });
+    sender.send(header).await?;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let accepted = worker.client.complete_part(tokio_stream::iter(good)).await?.into_inner();
+    assert_eq!(accepted.acceptance(), v1::Acceptance::Accepted);
+    let empty = vec![0];
+    let chunk = v1::RunChunk { run: 0, crc32c: crc32c::crc32c(&empty), data: empty, last: true };
+    sender.send(message(Message::Chunk(chunk))).await?;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    worker.work(1000).await?;
+    let view = user.get(v1::GetRequest { job: submitted.job }).await?.into_inner().view.ok_or("a view")?;
+    let count = counted_here(&view)?;
+    assert_eq!((view.state(), view.answer_text), (v1::JobState::Solved, count.to_string()));
+    late.abort();
     Ok(coordinator.server.stop().await?)
 }
 
