@@ -8,6 +8,7 @@ use grundy_games::cram::{CramClaims, CramPlan, Position, Problem};
 use grundy_games::plan::Answer;
 use grundy_search::cram::classes::Classes;
 use grundy_search::cram::pairs::PairTable;
+use grundy_search::cram::tables::{StripTable, sizes};
 use grundy_search::cram::{CramEngine, CramTree};
 use grundy_search::dfpn::Tree;
 use grundy_search::table::Namespace;
@@ -127,6 +128,19 @@ fn pair_tables_keep_to_their_bytes_and_columns() {
     let row = self::classes(1, 62);
     assert_eq!(PairTable::build(&row, 62, 62).columns(), 62);
     assert_eq!(PairTable::size(&row, 99, usize::MAX), (31, 31));
+}
+
+#[test]
+fn tables_of_a_board_keep_to_its_bytes() {
+    for (rows, columns, bytes) in [(3, 16, 1 << 20), (5, 9, 1 << 20), (7, 11, 1 << 16), (1, 128, 1 << 10)] {
+        let tables: Vec<StripTable> =
+            sizes(rows, columns, bytes).map(|size| StripTable::build(size).expect("1 to 7 rows")).collect();
+        assert_eq!(tables.len(), rows as usize);
+        assert!(tables.iter().map(|table| table.pairs.bytes()).sum::<usize>() <= bytes);
+        assert!(tables.iter().all(|table| table.pairs.columns() <= columns as usize * 3 / 4));
+        assert!(tables[rows as usize - 1].pairs.columns() >= 2, "{rows}x{columns}");
+    }
+    assert_eq!(sizes(9, 14, 1 << 20).count(), 7);
 }
 
 /// A strip of 3 to 7 rows cut into an end and what follows, of up to `cells_max` cells.

@@ -48,6 +48,9 @@ pub const HEIGHT_MAX: u32 = 7;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct End(u32);
 
+/// At most 4,096 words are read at once.
+const JUMP_BITS: u32 = 12;
+
 const CLASS_BITS: u32 = 24;
 
 impl End {
@@ -96,6 +99,8 @@ pub struct Classes {
     levels: Vec<u32>,
     /// What the class becomes with one more column: at `class << height | column`, for all classes but the last level's.
     steps: Vec<End>,
+    /// Ends of [`jump_columns`](Self::jump_columns) columns at once, by their word.
+    jumps: Vec<End>,
     /// The class's last column.
     lasts: Vec<u8>,
     /// Where the class's inner options end in `inner`; they start where the class's before end.
@@ -121,6 +126,7 @@ impl Classes {
             height,
             levels: Vec::new(),
             steps: Vec::new(),
+            jumps: vec![End::EMPTY],
             lasts: Vec::new(),
             inner_ends: Vec::new(),
             inner: Vec::new(),
@@ -192,6 +198,10 @@ impl Classes {
         }
         self.levels.push(self.lasts.len() as u32);
         self.represent(first, last);
+        if self.jump_columns() == self.columns() {
+            let words = 0..1u128 << (self.height * self.columns() as u32);
+            self.jumps = words.map(|word| self.stepped(End::EMPTY, word, self.columns())).collect();
+        }
         true
     }
 
@@ -201,9 +211,24 @@ impl Classes {
     }
 
     /// The class of an end of at most as many columns as are classified: the word's lowest bits are its first column.
-    pub fn of_word(&self, mut word: u128, columns: usize) -> End {
+    pub fn of_word(&self, word: u128, columns: usize) -> End {
+        let jump = self.jump_columns();
+        if columns < jump {
+            return self.stepped(End::EMPTY, word, columns);
+        }
+        let bits = self.height * jump as u32;
+        let start = self.jumps[word as usize & ((1 << bits) - 1)];
+        self.stepped(start, word >> bits, columns - jump)
+    }
+
+    /// How many columns are read at once: a small table of all words of up to [`JUMP_BITS`] cells.
+    fn jump_columns(&self) -> usize {
+        ((JUMP_BITS / self.height) as usize).min(self.columns())
+    }
+
+    /// The class after more columns.
+    fn stepped(&self, mut end: End, mut word: u128, columns: usize) -> End {
         let mask = (1 << self.height) - 1;
-        let mut end = End::EMPTY;
         for _ in 0..columns {
             end = self.step(end.class(), word as u32 & mask).shifted(end.offset());
             word >>= self.height;
@@ -349,7 +374,7 @@ impl Classes {
             let Representative { offset, word, .. } = self.representatives[class];
             // Read from its last column on, the word is mirrored; turned by half a turn, it is upside down.
             let turned = strip::half_turn(u128::from(word), self.height, columns as u32);
-            self.flips.push(self.of_word(turned, columns).shifted(offset));
+            self.flips.push(self.stepped(End::EMPTY, turned, columns).shifted(offset));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the search of couples needs to know of regions.
 
 use super::couple::Couple;
+use crate::numbers::Numbers;
 use grundy_games::cram::Component;
 use std::fmt::Debug;
 
@@ -26,6 +27,10 @@ pub trait Kind: Send {
 
     /// Adds what a domino leaves of a region: what is known to the heap, the rest as regions.
     fn place(&mut self, region: &Self::Region, domino: u128, couple: &mut Couple<Self::Region>);
+
+    /// The numbers of the couple of a region and a heap that has not been searched: an estimate, or its truth if a move is seen
+    /// to win or all are seen not to.
+    fn outlook(&mut self, region: &Self::Region, heap: u8) -> Numbers;
 
     /// The region's nimber, if it is known without search.
     fn nimber(&mut self, region: &Self::Region) -> Option<u8>;

@@ -7,6 +7,7 @@
 pub mod classes;
 mod couple;
 mod kind;
+mod outlook;
 pub mod pairs;
 mod plain;
 mod small;

@@ -3,6 +3,7 @@
 use super::couple::Couple;
 use super::kind::Kind;
 use super::small::{SMALL_CELLS_MAX, SmallNimbers};
+use crate::numbers::Numbers;
 use grundy_games::cram::Component;
 
 /// Regions are canonical components; small ones are solved by the mex rule.
@@ -73,6 +74,13 @@ impl Kind for Plain {
                 couple.add::<Self>(left);
             }
         }
+    }
+
+    /// One winning move proves the couple, and all its moves, about one a cell, must be refuted to disprove it. So the search
+    /// prefers what splits and what is small. Over 3x9 to 3x13, 4x7 and 5x6 this makes 134,118 expansions; the exact number
+    /// of moves makes 157,650, and no estimate 323,087.
+    fn outlook(&mut self, region: &Component, _: u8) -> Numbers {
+        Numbers::open(1, region.len())
     }
 
     fn nimber(&mut self, region: &Component) -> Option<u8> {
