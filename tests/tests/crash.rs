@@ -27,7 +27,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// A longer one, to be hit in the middle.
-const LONG: (&[&str], &str) = (&["cram", "5x8"], r#"{"nimber":1}"#);
+const LONG: (&[&str], &str) = (&["cram", "3x16"], r#"{"nimber":4}"#);
 
 fn parsed(answer: &str) -> Value {
     serde_json::from_str(answer).expect("an answer is JSON")

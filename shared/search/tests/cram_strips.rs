@@ -8,7 +8,7 @@ use grundy_games::cram::{CramClaims, CramPlan, Position, Problem};
 use grundy_games::plan::Answer;
 use grundy_search::cram::classes::Classes;
 use grundy_search::cram::pairs::PairTable;
-use grundy_search::cram::tables::{StripTable, sizes};
+use grundy_search::cram::tables::{Size, StripTable, sizes};
 use grundy_search::cram::{CramEngine, CramTree};
 use grundy_search::dfpn::Tree;
 use grundy_search::table::Namespace;
@@ -216,6 +216,28 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Boards of up to 128 cells, their last cell among them, half filled so that the plain engine is quick.
+    #[test]
+    fn engines_agree_on_large_boards(
+        (rows, columns) in prop::sample::select(vec![(1, 128), (2, 64), (3, 42), (4, 32), (5, 25), (6, 21), (7, 18)]),
+        cells in any::<u128>(),
+    ) {
+        let empty = cells | 1 << (rows * columns - 1);
+        let cell = |cell: usize| if empty >> cell & 1 == 1 { '.' } else { '#' };
+        let row = |row: usize| (0..columns).map(|column| cell(row * columns + column)).collect();
+        let picture = (0..rows).map(row).collect::<Vec<String>>().join("|");
+        let mut plain = CramEngine::plain(NAMESPACE, Arc::new(MapTable::default()));
+        let expected = nimber(&mut plain, &picture);
+        for bytes in [0, 1 << 14, 1 << 20] {
+            let mut engine = CramEngine::with_pair_bytes(NAMESPACE, Arc::new(MapTable::default()), bytes);
+            prop_assert_eq!(&nimber(&mut engine, &picture), &expected, "{} bytes", bytes);
+        }
+    }
+}
+
 #[test]
 fn boards_of_more_rows_than_strips_have_are_searched_plainly() {
     // A row of 22 cells bent in a box of 8 x 8.
@@ -238,6 +260,22 @@ fn boards_of_any_order_share_an_engine() {
         [("3x5", 1), ("3x11", 0), ("5x4", 2), ("3x10", 2), ("4x7", 3), ("3x6", 4), ("8x1", 1), ("5x6", 2)]
     {
         assert_eq!(nimber(&mut engine, board), Answer::Nimber { nimber: expected }, "{board}");
+    }
+}
+
+/// A table that covers the board leaves nothing to search, one that covers little changes no answer.
+#[test]
+fn a_given_table_is_used() {
+    for (pair_columns, searches) in [(7, false), (2, true)] {
+        let size = Size { height: 3, class_columns: 4, ends: usize::MAX, pair_columns, bytes: usize::MAX };
+        let table = Arc::new(StripTable::build(size).expect("1 to 7 rows"));
+        assert_eq!(table.pairs.columns(), pair_columns);
+        let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()));
+        engine.set_table(table);
+        let problem = Problem::from_text("", "3x7", "nimber").expect("the position is well formed");
+        let (answer, nodes) =
+            support::answer(&CramPlan::new(&problem), &mut engine).expect("there is no budget");
+        assert_eq!((answer, nodes > 0), (Answer::Nimber { nimber: 1 }, searches), "{pair_columns} columns");
     }
 }
 

@@ -31,6 +31,7 @@ use classes::HEIGHT_MAX;
 use grundy_games::claim::{Claim, ClaimError, Fact};
 use grundy_games::cram::{CramClaims, Sum};
 use std::sync::Arc;
+use tables::StripTable;
 
 /// The most bytes of an engine's pair tables, unless told otherwise.
 pub const PAIR_BYTES: usize = 128 << 20;
@@ -42,6 +43,8 @@ pub struct CramEngine {
     /// For all others.
     plain: DfpnEngine<CramTree<Plain>>,
     pair_bytes: usize,
+    /// The heights for which it was given a table.
+    given: Vec<u32>,
     /// The largest board that tables were made for: rows and columns.
     prepared: (u32, u32),
 }
@@ -59,10 +62,18 @@ impl CramEngine {
         Self { strips: Some(strips), pair_bytes, ..Self::plain(namespace, table) }
     }
 
+    /// Gives the engine a table that was built beforehand; it builds none for that height itself.
+    pub fn set_table(&mut self, table: Arc<StripTable>) {
+        self.given.push(table.classes.height());
+        if let Some(strips) = &mut self.strips {
+            strips.tree_mut().set_table(table);
+        }
+    }
+
     /// An engine without knowledge of strips, to compare with.
     pub fn plain(namespace: Namespace, table: Arc<dyn Table>) -> Self {
         let plain = DfpnEngine::new(CramTree::new(namespace), table);
-        Self { strips: None, plain, pair_bytes: 0, prepared: (0, 0) }
+        Self { strips: None, plain, pair_bytes: 0, given: Vec::new(), prepared: (0, 0) }
     }
 
     /// The engine for a claim, ready for it.
@@ -74,7 +85,8 @@ impl CramEngine {
         };
         let (rows, columns) = (rows.max(self.prepared.0), columns.max(self.prepared.1));
         if (rows, columns) != self.prepared {
-            for size in tables::sizes(rows, columns, self.pair_bytes) {
+            let sizes = tables::sizes(rows, columns, self.pair_bytes);
+            for size in sizes.filter(|size| !self.given.contains(&size.height)) {
                 strips.tree_mut().prepare(size);
             }
             self.prepared = (rows, columns);

@@ -92,10 +92,16 @@ impl Strip {
     pub(super) fn after(&self, domino: u128) -> Regions {
         let height = u32::from(self.height);
         let left = self.cells & !domino;
-        if left.count_ones() > 1 && by_height!(height, stays_connected(left, domino)) {
+        if left.count_ones() > 1 && self.stays_connected(domino) {
             return Regions { rest: left, height, whole: true };
         }
         Regions::new(left, height)
+    }
+
+    /// Whether what a domino leaves is seen, by the cells around it, to be connected. Then the search for its extent can be
+    /// spared.
+    pub(super) fn stays_connected(&self, domino: u128) -> bool {
+        by_height!(self.height, stays_connected(self.cells & !domino, domino))
     }
 
     /// Whether the half-turn theorem shows that the strip is *0 (`Component::is_zero_by_half_turn`).
@@ -126,6 +132,30 @@ fn neighbours_of<const HEIGHT: u32>(cells: u128) -> u128 {
 /// How many columns there are up to the last that has a cell. There must be a cell.
 pub(super) fn columns(cells: u128, height: u32) -> u32 {
     divided(127 - cells.leading_zeros(), height) + 1
+}
+
+/// The cells moved so that the first lies in the first column. There must be a cell.
+pub(super) fn to_front(cells: u128, height: u32) -> u128 {
+    cells >> (divided(cells.trailing_zeros(), height) * height)
+}
+
+/// What a domino leaves in front of a border between two columns across which no domino fits, and behind it. Looked for at
+/// the domino and beside it only.
+pub(super) fn straight_cut(left: u128, domino: u128, height: u32) -> Option<(u128, u128)> {
+    let across = left & left >> height;
+    let mask = (1u128 << height) - 1;
+    // Borders come after their column: the one before the domino, then one or two more.
+    let column = divided(domino.trailing_zeros(), height);
+    let last = columns(domino, height);
+    (column.saturating_sub(1)..last).find_map(|column| {
+        let bit = column * height;
+        if bit + height >= u128::BITS || across >> bit & mask != 0 {
+            return None;
+        }
+        let front = (1u128 << (bit + height)) - 1;
+        let (front, back) = (left & front, left & !front);
+        (front != 0 && back != 0).then_some((front, back))
+    })
 }
 
 /// `bit / height` for a bit of a strip, by a multiplication: the error of the rounded reciprocal, below 1/1024, times 127 is
@@ -186,14 +216,6 @@ impl Regions {
     }
 }
 
-impl Regions {
-    /// Whether there is one region only, of more than so many columns. False where that is not seen at once.
-    pub(super) fn is_longer(&self, columns: usize) -> bool {
-        let first = divided(self.rest.trailing_zeros() & 127, self.height);
-        self.whole && (self::columns(self.rest, self.height) - first) as usize > columns
-    }
-}
-
 impl Iterator for Regions {
     type Item = Strip;
 
@@ -208,8 +230,7 @@ impl Iterator for Regions {
     }
 }
 
-/// Whether what is left of a connected region without a domino is seen, by the cells around the domino, to be connected. Then
-/// the search for its extent can be spared.
+/// Whether the cells beside a domino hang together by the cells around it.
 fn stays_connected<const HEIGHT: u32>(left: u128, domino: u128) -> bool {
     let beside = neighbours_of::<HEIGHT>(domino);
     let around = neighbours_of::<HEIGHT>(beside) & left;
@@ -229,7 +250,7 @@ fn grown<const HEIGHT: u32>(mut region: u128, cells: u128) -> u128 {
 }
 
 fn to_corner(region: u128, height: u32) -> Strip {
-    let mut cells = region >> (divided(region.trailing_zeros(), height) * height);
+    let mut cells = to_front(region, height);
     let columns = columns(cells, height);
     let first = FIRST_ROW[height as usize];
     if columns >= height && cells & first != 0 && cells & first << (height - 1) != 0 {

@@ -32,8 +32,8 @@ pub struct Strips {
 }
 
 /// One move in so many that the tables do not answer is taken to be needed for a proof. Over 3x14, 4x9, 5x7, 4x11 and 5x8 this
-/// makes 53,705 expansions; 1 in its place makes 64,578, 3 makes 56,833, 4 62,054, 8 98,294 and 16 156,715. Without a look at
-/// the tables, and one move needed for a proof, they are more than 400,000.
+/// makes 57,605 expansions; 1 in its place makes 64,835, 4 makes 66,182 and 8 100,618. An estimate as for components, without
+/// a look at the tables, makes 437,930.
 const PROOF_MOVES: u32 = 2;
 
 /// What is known of an end of a region.
@@ -77,9 +77,8 @@ impl Strips {
             couple.add::<Self>(strip);
             return;
         };
-        let columns = strip.columns() as usize;
-        if columns <= table.pairs.columns() {
-            couple.heap ^= table.pairs.of_strip(&table.classes, strip.cells, columns);
+        if let Some(nimber) = table.nimber(strip.cells) {
+            couple.heap ^= nimber;
             return;
         }
         let (cells, offset) = simplify(&table.classes, strip);
@@ -100,21 +99,23 @@ impl Strips {
 
     /// The nimber of what a domino leaves of a strip, if the pair tables have it. May miss one that lies in fewer rows.
     fn tabled(&self, strip: &Strip, domino: u128) -> Option<u8> {
-        let regions = strip.after(domino);
-        let columns = self.table(u32::from(strip.height))?.pairs.columns();
-        if regions.is_longer(columns) {
+        let height = u32::from(strip.height);
+        let table = self.table(height)?;
+        let left = strip.cells & !domino;
+        // What the table covers need not be connected.
+        if let Some(nimber) = table.nimber(left) {
+            return Some(nimber);
+        }
+        if strip.stays_connected(domino) {
             return None;
         }
-        let mut nimber = 0;
-        for left in regions {
-            let table = self.table(u32::from(left.height))?;
-            let columns = left.columns() as usize;
-            if columns > table.pairs.columns() {
-                return None;
-            }
-            nimber ^= table.pairs.of_strip(&table.classes, left.cells, columns);
+        // Most that is not connected is cut straight between two columns, at the domino or beside it.
+        if let Some((front, back)) = strip::straight_cut(left, domino, height) {
+            return Some(table.nimber(front)? ^ table.nimber(back)?);
         }
-        Some(nimber)
+        Regions::new(left, height).try_fold(0, |sum, region| {
+            Some(sum ^ self.table(u32::from(region.height))?.nimber(region.cells)?)
+        })
     }
 
     /// By the mex rule.

@@ -2,6 +2,7 @@
 
 use super::classes::{Classes, HEIGHT_MAX};
 use super::pairs::PairTable;
+use super::strip;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -36,6 +37,16 @@ impl StripTable {
         let (left, right) = PairTable::size(&classes, size.pair_columns, size.bytes);
         let pairs = PairTable::build(&classes, left, right);
         Some(Self { classes, pairs })
+    }
+
+    /// The nimber of the cells of a strip (bit `column * height + row`), connected or not, if they lie in few enough columns.
+    pub fn nimber(&self, cells: u128) -> Option<u8> {
+        if cells == 0 {
+            return Some(0);
+        }
+        let cells = strip::to_front(cells, self.classes.height());
+        let columns = strip::columns(cells, self.classes.height()) as usize;
+        (columns <= self.pairs.columns()).then(|| self.pairs.of_strip(&self.classes, cells, columns))
     }
 
     /// The table of this size, built if the process has none yet: the engines of a process share it.

@@ -11,6 +11,7 @@ use crate::numbers::Numbers;
 use crate::table::{Entry, Key, Known, Namespace, Table};
 use grundy_games::claim::{Claim, ClaimError, ClaimRules, Polarity};
 use grundy_games::cram::{CramClaims, HEAP_MAX, Sum};
+use std::sync::Arc;
 
 /// Cram for [`DfpnEngine`](crate::dfpn::DfpnEngine).
 ///
@@ -52,9 +53,19 @@ impl CramTree<Strips> {
         Self { namespace, kind: Strips::new(), latest: None }
     }
 
-    /// Uses a table of this size from now on, built unless the process has it.
+    /// Uses a table from now on. What the search has found with others stays true.
+    pub fn set_table(&mut self, table: Arc<StripTable>) {
+        self.kind.set(table);
+    }
+
+    /// Uses a table of this size from now on, built unless the process has it. Keeps one that it has and that answers regions
+    /// of as many columns.
     pub fn prepare(&mut self, size: Size) {
-        if let Some(table) = StripTable::shared(size) {
+        let at_hand = self.kind.table(size.height).map_or(0, |table| table.pairs.columns());
+        if at_hand < size.pair_columns.max(1)
+            && let Some(table) = StripTable::shared(size)
+            && table.pairs.columns() >= at_hand
+        {
             self.kind.set(table);
         }
     }
