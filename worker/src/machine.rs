@@ -1,5 +1,6 @@
 //! What the machine offers, for defaults.
 
+use grundy_tables::machine::process_memory;
 use std::path::Path;
 
 /// Memory taken to be there when the system does not tell.
@@ -7,17 +8,7 @@ const UNKNOWN_MEMORY_BYTES: u64 = 4 << 30;
 
 /// The memory this process may use, in bytes: the machine's, or its control group's if that is less.
 pub fn memory_bytes() -> u64 {
-    let machine = read("/proc/meminfo").as_deref().and_then(total_of_meminfo);
-    // `max` in place of a number is no limit, and does not parse.
-    let group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    let group = group.into_iter().find_map(|path| read(path)?.trim().parse().ok());
-    [machine, group].into_iter().flatten().min().unwrap_or(UNKNOWN_MEMORY_BYTES)
-}
-
-fn total_of_meminfo(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1024)
+    process_memory().unwrap_or(UNKNOWN_MEMORY_BYTES)
 }
 
 /// How many threads this process may run at a time.
@@ -44,15 +35,6 @@ fn read(path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_total_is_read_from_meminfo() {
-        let text = "MemTotal:       16316412 kB\nMemFree:         1234 kB\n";
-        assert_eq!(total_of_meminfo(text), Some(16_316_412 * 1024));
-        for text in ["", "MemTotal: kB", "MemTotal: 12", "MemFree: 5 kB"] {
-            assert_eq!(total_of_meminfo(text), None, "{text:?}");
-        }
-    }
 
     #[test]
     fn names_are_stable_valid_and_one_a_directory() {

@@ -1,8 +1,8 @@
 //! How much memory there is, and how `solve` shares it out.
 
 use bytesize::ByteSize;
+use grundy_tables::machine::{machine_memory, process_memory};
 use grundy_tables::{PROCESS_BYTES, StorageMemory, worker_memory_min};
-use std::fs;
 
 /// What is assumed where the system does not say.
 const FALLBACK_BYTES: u64 = 2 << 30;
@@ -12,8 +12,7 @@ const FALLBACK_BYTES: u64 = 2 << 30;
 /// # Errors
 /// Both, in words.
 pub(super) fn check(total: u64) -> Result<u64, String> {
-    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));
-    match machine {
+    match machine_memory() {
         Some(machine) if total > machine => {
             Err(format!("memory of {} is more than this machine's {}", ByteSize(total), ByteSize(machine)))
         }
@@ -23,18 +22,7 @@ pub(super) fn check(total: u64) -> Result<u64, String> {
 
 /// Half of the memory that this process may use: of the machine's, or of its control group's if that is less.
 pub(super) fn half_of_machine() -> u64 {
-    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));
-    let group =
-        fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
-    let bytes = [machine, group].into_iter().flatten().min().unwrap_or(FALLBACK_BYTES);
-    bytes / 2
-}
-
-/// `MemTotal` of `/proc/meminfo`, in bytes.
-fn total_of(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1024)
+    process_memory().unwrap_or(FALLBACK_BYTES) / 2
 }
 
 /// The coordinator's share: a sixteenth for each use, within the default, which serves a job of any size.
@@ -71,8 +59,6 @@ mod tests {
 
     #[test]
     fn shares_add_up_to_no_more_than_the_total() {
-        assert_eq!(total_of("MemFree: 5 kB\nMemTotal:       24610064 kB\n"), Some(24_610_064 * 1024));
-        assert_eq!(total_of("MemTotal: lots\n"), None);
         for total in [1 << 30, 4 << 30, 3 << 40] {
             for workers in [1, 7, 64] {
                 let Ok(share) = worker_share(total, workers, 1) else { continue };

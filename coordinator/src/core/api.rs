@@ -138,7 +138,7 @@ pub enum Event {
         /// The result.
         result: ClaimResult,
     },
-    /// A worker hands in a part of a count. Its runs are in storage already.
+    /// A worker hands in a part of a count. The shell stores its runs if the reply is [`Acceptance::Accepted`].
     CompletePart {
         /// Who waits.
         token: Token,

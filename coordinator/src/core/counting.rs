@@ -226,11 +226,11 @@ impl Counting {
         self.parked.iter().filter(|part| !self.done.contains_key(part)).count() as u32
     }
 
-    /// What a part reads and puts out.
+    /// How many runs a part reads and puts out.
     ///
     /// # Errors
     /// [`CountingError::Malformed`] for a part of a stage that has not begun, or that the stage does not have.
-    pub fn describe(&self, part: PartId) -> Result<PartDescription, CountingError> {
+    pub fn spec(&self, part: PartId) -> Result<PartSpec, CountingError> {
         let malformed = |reason: String| CountingError::Malformed { part, reason };
         if part.stage > self.stage {
             return Err(malformed(format!("stage {} is being worked on", self.stage)));
@@ -239,6 +239,23 @@ impl Counting {
         if part.part >= parts {
             return Err(malformed(format!("the stage has {parts} parts")));
         }
+        // A level is put out by the stage before it, level 0 by none.
+        let runs_of = |level: u32| level.checked_sub(1).map_or(0, |stage| self.parts[stage as usize]);
+        let (inputs, join_inputs) = (runs_of(part.stage), self.join_level(part.stage).map_or(0, runs_of));
+        Ok(PartSpec { part, parts_next: self.parts_next(part.stage), inputs, join_inputs })
+    }
+
+    /// The other level that a stage reads, if it joins two.
+    fn join_level(&self, stage: u32) -> Option<u32> {
+        self.near.filter(|near| stage == self.levels && *near < self.levels)
+    }
+
+    /// What a part reads, run by run, and puts out.
+    ///
+    /// # Errors
+    /// As [`Counting::spec`].
+    pub fn describe(&self, part: PartId) -> Result<PartDescription, CountingError> {
+        let spec = self.spec(part)?;
         let of_level = |level: u32| -> Vec<(PartId, u32)> {
             let Some(stage) = level.checked_sub(1) else { return Vec::new() };
             let sources = (0..self.parts[stage as usize]).map(|part| PartId { stage, part });
@@ -246,14 +263,7 @@ impl Counting {
             sources.map(|source| (source, checksum(source).unwrap_or(0))).collect()
         };
         let mut runs = of_level(part.stage);
-        let inputs = runs.len() as u32;
-        if part.stage == self.levels
-            && let Some(near) = self.near.filter(|near| *near < self.levels)
-        {
-            runs.extend(of_level(near));
-        }
-        let join_inputs = runs.len() as u32 - inputs;
-        let spec = PartSpec { part, parts_next: self.parts_next(part.stage), inputs, join_inputs };
+        runs.extend(self.join_level(part.stage).into_iter().flat_map(of_level));
         Ok(PartDescription { spec, runs, wanted: self.is_wanted(part), done: self.is_done(part) })
     }
 
@@ -262,8 +272,7 @@ impl Counting {
     /// # Errors
     /// [`CountingError`]; after a contradiction or an overflow the job must stop.
     pub fn finish(&mut self, part: PartId, record: PartRecord) -> Result<Option<Finished>, CountingError> {
-        let description = self.describe(part)?;
-        let outputs = description.spec.parts_next as usize;
+        let outputs = self.spec(part)?.parts_next as usize;
         if record.outputs.len() != outputs || record.checksums.len() != outputs {
             let (runs, sums) = (record.outputs.len(), record.checksums.len());
             let reason = format!("{runs} output runs with {sums} checksums, {outputs} are expected");

@@ -8,6 +8,7 @@ use grundy_games::claim::{Claim, ClaimRules, Fact};
 use grundy_games::plan::{Answer, Plan, Progress};
 use grundy_games::problem::{Approach, Problem};
 use grundy_search::evaluate::{Facts, Known};
+use grundy_search::numbers::Numbers;
 use grundy_tables::jobs::record::{
     ClaimRecord, JobId, JobRecord, JobStatus, PartId, PartRecord, Task, Write,
 };
@@ -163,7 +164,7 @@ impl Job {
             }
             Work::Counting(counting) => {
                 let part = counting.choose()?;
-                let spec = counting.describe(part).ok()?.spec;
+                let spec = counting.spec(part).ok()?;
                 Some((Task::Part(part), TaskSpec::Part(spec), None))
             }
         }
@@ -373,20 +374,16 @@ impl Claims {
                 };
                 self.graph.add_work(id, nodes, worker);
                 self.graph.searched(rules, id, *numbers)?;
-                let mut decided = Vec::new();
-                for (child, numbers) in children {
-                    if let Some(truth) = numbers.truth() {
-                        decided.push((child, truth));
-                    }
-                }
                 let node = self.graph.node(id);
                 let mut split = None;
                 if node.is_active() && !node.expanded && node.work >= options.split_nodes {
                     let count = self.graph.expand(rules, id, children)?;
                     split = (count > 0).then_some(count);
                     // The children that the search decided are facts; only now are they of use to the graph.
-                    for (child, truth) in decided {
-                        self.graph.decide(rules, child, truth)?;
+                    for (child, numbers) in children {
+                        if let Some(truth) = numbers.truth() {
+                            self.graph.decide(rules, child, truth)?;
+                        }
                     }
                 }
                 Ok(TakenIn { new: true, split })
@@ -409,10 +406,7 @@ impl Claims {
             None => ClaimRecord {
                 truth,
                 expanded: false,
-                numbers: truth.map_or(
-                    grundy_search::numbers::Numbers::UNKNOWN,
-                    grundy_search::numbers::Numbers::decided,
-                ),
+                numbers: truth.map_or(Numbers::UNKNOWN, Numbers::decided),
                 work,
                 searches: 0,
                 source: source.to_owned(),

@@ -1,4 +1,4 @@
-//! The runs of counts, between workers and storage. They pass the core by: it only learns that a part is done.
+//! The runs of counts, between workers and storage. The core sees only their sizes and checksums.
 
 use super::convert;
 use super::status::ServiceError;
@@ -6,6 +6,7 @@ use crate::actor::Handle;
 use crate::core::api::{Event, LeaseId, PartDescription, Reply};
 use grundy_proto::convert::{count_from_bytes, required};
 use grundy_proto::{limits, v1};
+use grundy_search::peg::run_entries;
 use grundy_tables::StorageError;
 use grundy_tables::jobs::JobStorage;
 use grundy_tables::jobs::record::{JobId, PartId, PartRecord};
@@ -240,32 +241,12 @@ fn check_run(bytes: &[u8], run: u32, entries: u64, crc32c: u32) -> Result<(), Se
         let reason = format!("run {run} arrived with checksum {found:08x}: expected {crc32c:08x}");
         return Err(convert::invalid("chunk.crc32c", reason).into());
     }
-    match leading_varint(bytes) {
-        // An entry takes two bytes at least.
-        Some(held) if held == entries && held <= bytes.len() as u64 / 2 => Ok(()),
-        held => {
-            let held = held.map_or("no count".to_owned(), |held| format!("{held} entries"));
-            Err(convert::invalid("chunk.data", format!("run {run} holds {held}: expected {entries} entries"))
-                .into())
-        }
-    }
-}
-
-/// The number of entries that a run begins with, as `grundy_search::peg::encode_run` writes it: LEB128.
-fn leading_varint(bytes: &[u8]) -> Option<u64> {
-    let mut value = 0u64;
-    for (index, byte) in bytes.iter().take(10).enumerate() {
-        let bits = u64::from(byte & 0x7f);
-        let shifted = bits.checked_shl(7 * index as u32)?;
-        if shifted >> (7 * index) != bits {
-            return None;
-        }
-        value |= shifted;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
+    let held = match run_entries(bytes) {
+        Ok(held) if held == entries => return Ok(()),
+        Ok(held) => format!("{held} entries"),
+        Err(error) => format!("no count ({error})"),
+    };
+    Err(convert::invalid("chunk.data", format!("run {run} holds {held}: expected {entries} entries")).into())
 }
 
 #[cfg(test)]
@@ -278,14 +259,14 @@ mod tests {
         let entries: Vec<Entry> = (1..=300).map(|board| Entry { board, ways: 2 }).collect();
         let bytes = encode_run(&entries);
         let crc = crc32c::crc32c(&bytes);
-        assert_eq!(leading_varint(&bytes), Some(300));
+        assert_eq!(run_entries(&bytes), Ok(300));
         check_run(&bytes, 0, 300, crc).expect("the run is whole");
         let error = check_run(&bytes, 0, 299, crc).expect_err("one entry more than announced");
         assert_eq!(error.to_string(), "field chunk.data: run 0 holds 300 entries: expected 299 entries");
         let error = check_run(&bytes, 2, 300, crc ^ 1).expect_err("the checksum is wrong");
         assert!(error.to_string().starts_with("field chunk.crc32c: run 2 arrived"), "{error}");
-        assert_eq!(leading_varint(&[]), None);
-        assert_eq!(leading_varint(&[0xff; 12]), None);
-        assert_eq!(leading_varint(&[0x80]), None);
+        assert!(run_entries(&[]).is_err());
+        assert!(run_entries(&[0xff; 12]).is_err());
+        assert!(run_entries(&[0x80]).is_err());
     }
 }

@@ -16,6 +16,7 @@ pub mod entry;
 pub mod error;
 pub mod jobs;
 pub mod layout;
+pub mod machine;
 mod marker;
 pub mod options;
 pub mod positions;

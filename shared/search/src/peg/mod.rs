@@ -26,4 +26,4 @@ pub use count::count;
 pub use counter::{Counter, Entry, LevelSize, Method};
 pub use error::{CountError, RunError};
 pub use merge::merge;
-pub use run::encode_run;
+pub use run::{encode_run, run_entries};

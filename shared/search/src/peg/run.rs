@@ -28,6 +28,14 @@ pub fn encode_run(entries: &[Entry]) -> Vec<u8> {
     bytes
 }
 
+/// How many entries a run announces, checked against its length: an entry takes two bytes at least.
+///
+/// # Errors
+/// [`RunError`] when there is no number, or one that the bytes cannot hold.
+pub fn run_entries(bytes: &[u8]) -> Result<u64, RunError> {
+    Reader::new(bytes).entries()
+}
+
 impl Counter {
     /// Reads a run back, and checks that it could be one of this problem: strictly sorted canonical boards within the holes,
     /// counts of at least 1, and no byte more or less. Allocates in proportion to the bytes, whatever they announce.
@@ -35,12 +43,8 @@ impl Counter {
     /// # Errors
     /// [`RunError`] names the entry or the byte.
     pub fn decode_run(&self, bytes: &[u8]) -> Result<Vec<Entry>, RunError> {
-        let mut reader = Reader { bytes, offset: 0, entry: 0, entries: 0 };
-        let entries = reader.varint(u64::BITS)? as u64;
-        if entries > bytes.len() as u64 / 2 {
-            return Err(RunError::TooManyEntries { entries, bytes: bytes.len() });
-        }
-        reader.entries = entries;
+        let mut reader = Reader::new(bytes);
+        let entries = reader.entries()?;
         let mut run = Vec::with_capacity(entries as usize);
         let mut before = 0u64;
         for entry in 0..entries {
@@ -84,7 +88,21 @@ struct Reader<'a> {
     entries: u64,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, offset: 0, entry: 0, entries: 0 }
+    }
+
+    /// The number of entries, with which a run begins.
+    fn entries(&mut self) -> Result<u64, RunError> {
+        let entries = self.varint(u64::BITS)? as u64;
+        if entries > self.bytes.len() as u64 / 2 {
+            return Err(RunError::TooManyEntries { entries, bytes: self.bytes.len() });
+        }
+        self.entries = entries;
+        Ok(entries)
+    }
+
     /// The next number of at most `bits` bits.
     fn varint(&mut self, bits: u32) -> Result<u128, RunError> {
         let start = self.offset;
