@@ -11,6 +11,7 @@ use crate::session::{Client, Ended, Patience, Registration, Session};
 use grundy_games::claim::Claim;
 use grundy_games::problem::{Approach, Fields, Problem};
 use grundy_proto::{convert, limits, v1};
+use grundy_search::cram::tables::StripTables;
 use grundy_search::engine::{Engine, Limits, Outcome, Verdict, engine_for};
 use grundy_search::peg::{CountError, Counter};
 use grundy_search::table::{Namespace, Table};
@@ -349,7 +350,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".to_owned())
 }
 
-/// The engines of all games, which may share tables of so many bytes.
-pub fn all_games(shared_bytes: usize) -> Arc<EngineFactory> {
-    Arc::new(move |problem, namespace, table| engine_for(problem, namespace, table, shared_bytes))
+/// The engines of all games, which share these tables.
+pub fn all_games(strip_tables: Arc<dyn StripTables>) -> Arc<EngineFactory> {
+    Arc::new(move |problem, namespace, table| engine_for(problem, namespace, table, &strip_tables))
 }

@@ -33,6 +33,7 @@ pub use error::{Exit, WorkerError};
 
 use engines::{EngineThread, Shared, guarded};
 use facts::FactBook;
+use grundy_search::cram::tables::BuiltTables;
 use grundy_tables::split_memory;
 use leases::Leases;
 use outbox::Outbox;
@@ -71,7 +72,7 @@ pub struct Options {
 /// [`WorkerError`] when it cannot go on.
 pub fn run(options: &Options, drain: &Arc<Drain>) -> Result<Exit, WorkerError> {
     let memory = split_memory(options.memory, options.threads as usize);
-    run_with(options, drain, engines::all_games(memory.engines))
+    run_with(options, drain, engines::all_games(Arc::new(BuiltTables::new(memory.engines))))
 }
 
 /// [`run`] with engines of the caller's choice.

@@ -5,6 +5,7 @@ mod support;
 use grundy_games::plan::Progress;
 use grundy_games::problem::{Approach, Fields, Problem};
 use grundy_proto::v1;
+use grundy_search::cram::tables::{BuiltTables, StripTables};
 use grundy_search::engine::engine_for;
 use grundy_search::evaluate::Facts;
 use grundy_search::peg::Counter;
@@ -24,7 +25,8 @@ impl grundy_games::plan::Knowledge for Known<'_> {
 
 /// The engines as the program has them, with small shared tables.
 fn engines() -> Arc<EngineFactory> {
-    Arc::new(|problem, namespace, table| engine_for(problem, namespace, table, 1 << 20))
+    let strip_tables: Arc<dyn StripTables> = Arc::new(BuiltTables::new(1 << 20));
+    Arc::new(move |problem, namespace, table| engine_for(problem, namespace, table, &strip_tables))
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::exit::{Exit, Failure};
 use grundy_games::plan::Answer;
 use grundy_games::problem::{Approach, Problem};
 use grundy_proto::limits::POSITION_BYTES_MAX;
+use grundy_search::cram::tables::{BuiltTables, StripTables};
 use grundy_search::engine::{Engine, Limits, engine_for};
 use grundy_search::evaluate::evaluate;
 use grundy_search::peg;
@@ -121,6 +122,7 @@ struct Evaluator {
     game: Game,
     flags: Flags,
     table_bytes: usize,
+    strip_tables: Arc<dyn StripTables>,
     table: Arc<RamTable>,
     /// The numbers that namespaces have in the table.
     namespaces: HashMap<String, Namespace>,
@@ -130,7 +132,16 @@ struct Evaluator {
 impl Evaluator {
     fn new(game: Game, flags: Flags, table_bytes: usize) -> Result<Self, Failure> {
         let table = Arc::new(RamTable::with_bytes(table_bytes)?);
-        Ok(Self { game, flags, table_bytes, table, namespaces: HashMap::new(), engines: HashMap::new() })
+        let strip_tables = Arc::new(BuiltTables::new(table_bytes / 4));
+        Ok(Self {
+            game,
+            flags,
+            table_bytes,
+            strip_tables,
+            table,
+            namespaces: HashMap::new(),
+            engines: HashMap::new(),
+        })
     }
 
     fn answer(&mut self, position: &str) -> Result<Answer, String> {
@@ -163,7 +174,7 @@ impl Evaluator {
         if !self.engines.contains_key(name) {
             let namespace = self.namespace(name)?;
             let table: Arc<dyn Table> = Arc::clone(&self.table) as Arc<dyn Table>;
-            let engine = engine_for(problem, namespace, table, self.table_bytes / 4)
+            let engine = engine_for(problem, namespace, table, &self.strip_tables)
                 .ok_or("no engine for this problem")?;
             if self.engines.len() >= ENGINES_MAX {
                 self.engines.clear();

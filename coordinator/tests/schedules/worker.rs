@@ -2,6 +2,7 @@
 
 use grundy::core::{Assignment, ClaimResult, LeaseId, LeaseProgress, PartSpec, Session, TaskSpec, Verdict};
 use grundy_games::problem::{Approach, Problem};
+use grundy_search::cram::tables::{BuiltTables, StripTables};
 use grundy_search::engine::{self, Engine, Limits};
 use grundy_search::peg::{Counter, Method, encode_run, merge};
 use grundy_search::table::Namespace;
@@ -117,7 +118,8 @@ impl Worker {
         let (task, result, nodes) = match &assignment.task {
             TaskSpec::Claim { claim, budget_nodes, report_work_min } => {
                 let engine = self.engine.get_or_insert_with(|| {
-                    engine::engine_for(&problem, Namespace(1), self.table.clone(), 1 << 16)
+                    let strip_tables: Arc<dyn StripTables> = Arc::new(BuiltTables::new(1 << 16));
+                    engine::engine_for(&problem, Namespace(1), self.table.clone(), &strip_tables)
                         .expect("the problem has claims")
                 });
                 for fact in &assignment.facts.facts {

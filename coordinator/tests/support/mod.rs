@@ -8,6 +8,7 @@ use grundy_games::problem::{Approach, Fields, Problem};
 use grundy_proto::v1::grundy_service_client::GrundyServiceClient;
 use grundy_proto::v1::worker_service_client::WorkerServiceClient;
 use grundy_proto::{PROTOCOL_VERSION, limits, v1};
+use grundy_search::cram::tables::{BuiltTables, StripTables};
 use grundy_search::engine::{Limits, Verdict, engine_for};
 use grundy_search::peg::{self, Counter, Method, encode_run};
 use grundy_search::table::Namespace;
@@ -106,8 +107,9 @@ impl Worker {
         task: v1::ClaimTask,
     ) -> Result<v1::CompleteRequest, Box<dyn Error>> {
         let problem = problem_of(assignment)?;
+        let strip_tables: Arc<dyn StripTables> = Arc::new(BuiltTables::new(1 << 16));
         let mut engine =
-            engine_for(&problem, Namespace(0), Arc::new(RamTable::with_bytes(1 << 20)?), 1 << 16)
+            engine_for(&problem, Namespace(0), Arc::new(RamTable::with_bytes(1 << 20)?), &strip_tables)
                 .ok_or("an engine")?;
         let claim: Claim = task.claim.clone().ok_or("a task has a claim")?.try_into()?;
         let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));

@@ -1,5 +1,7 @@
 //! What a worker asks of an engine: decide a claim within a budget.
 
+use crate::cram::CramEngine;
+use crate::cram::tables::StripTables;
 use crate::numbers::Numbers;
 use crate::table::{Namespace, Table};
 use grundy_games::claim::{Claim, ClaimError, Fact};
@@ -73,18 +75,16 @@ pub trait Engine: Send {
     fn learn(&mut self, fact: &Fact) -> Result<(), ClaimError>;
 }
 
-/// The engine for a problem that is answered by claims; `None` for one that is counted. The engines of one process share tables of
-/// small positions, which they may build up to `shared_bytes`.
+/// The engine for a problem that is answered by claims; `None` for one that is counted. The engines of one process share
+/// their tables of small positions, which come from `strip_tables`.
 pub fn engine_for(
     problem: &Problem,
     namespace: Namespace,
     table: Arc<dyn Table>,
-    shared_bytes: usize,
+    strip_tables: &Arc<dyn StripTables>,
 ) -> Option<Box<dyn Engine>> {
     match problem {
-        Problem::Cram(_) => {
-            Some(Box::new(crate::cram::CramEngine::with_pair_bytes(namespace, table, shared_bytes)))
-        }
+        Problem::Cram(_) => Some(Box::new(CramEngine::new(namespace, table, strip_tables.clone()))),
         Problem::Kalah(problem) => Some(Box::new(crate::kalah::KalahEngine::new(problem, namespace, table))),
         Problem::Konane(problem) => {
             Some(Box::new(crate::konane::KonaneEngine::new(problem, namespace, table)))

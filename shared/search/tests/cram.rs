@@ -16,9 +16,12 @@ use oracle::Oracle;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
-use support::{MapTable, NoTable};
+use support::{MapTable, NoTable, built};
 
 const NAMESPACE: Namespace = Namespace(1);
+
+/// For pair tables, as a small worker has them.
+const PAIR_BYTES: usize = 1 << 27;
 
 fn plan(position: &str, question: &str) -> CramPlan {
     CramPlan::new(&Problem::from_text("", position, question).expect("the position is well formed"))
@@ -58,7 +61,7 @@ fn published_nimbers() {
     for row in rows {
         let (board, nimber) = row.split_once('\t').expect("two columns");
         let nimber = nimber.parse().expect("a number");
-        let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()));
+        let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()), built(PAIR_BYTES));
         let (answer, nodes) =
             support::answer(&plan(board, "nimber"), &mut engine).expect("there is no budget");
         println!("{board}: {answer:?} in {nodes} nodes");
@@ -78,7 +81,7 @@ fn strips_are_dawsons_kayles() {
             (0..=cells - 2).map(|left| expected[left] ^ expected[cells - 2 - left]).collect();
         expected.push((0..).find(|n| !reached.contains(n)).expect("a finite list misses a number"));
     }
-    let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()));
+    let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()), built(PAIR_BYTES));
     for (cells, nimber) in expected.iter().enumerate().skip(1) {
         let board = format!("1x{cells}");
         let (answer, _) = support::answer(&plan(&board, "nimber"), &mut engine).expect("there is no budget");
@@ -187,7 +190,7 @@ fn sums_are_resolved_without_a_table() {
 fn a_stopped_search_is_open() {
     let (stop, progress) = (AtomicBool::new(true), AtomicU64::new(0));
     let limits = Limits { nodes: u64::MAX, report_work_min: 0, stop: &stop, progress: &progress };
-    let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()));
+    let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()), built(PAIR_BYTES));
     let outcome = engine.decide(&claim("3x9", 1), &limits).expect("the claim is well formed");
     assert!(
         matches!(outcome.verdict, Verdict::Open { numbers: Numbers::UNKNOWN, .. }),
@@ -207,7 +210,7 @@ fn a_learned_nimber_is_not_searched_for() {
         (("........#....|........#####|........#####", 1), ("3x8", 3), false),
     ];
     for ((known, known_heap), (asked, heap), expected) in cases {
-        let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()));
+        let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()), built(PAIR_BYTES));
         let fact = Fact { claim: claim(known, known_heap), truth: false, work: 1000 };
         engine.learn(&fact).expect("the claim is well formed");
         let verdict = decide(&mut engine, &claim(asked, heap), u64::MAX);
@@ -220,7 +223,7 @@ fn facts_are_reported_and_true() {
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
     let limits = Limits { nodes: u64::MAX, report_work_min: 4, stop: &stop, progress: &progress };
     let table = Arc::new(MapTable::default());
-    let mut engine = CramEngine::new(NAMESPACE, table);
+    let mut engine = CramEngine::new(NAMESPACE, table, built(PAIR_BYTES));
     let outcome = engine.decide(&claim("3x7", 1), &limits).expect("the claim is well formed");
     assert_eq!(outcome.verdict, Verdict::Decided(false));
     assert!(!outcome.facts.is_empty(), "3x7 takes more than a few nodes");

@@ -8,14 +8,14 @@ use grundy_games::cram::{CramClaims, CramPlan, Position, Problem};
 use grundy_games::plan::Answer;
 use grundy_search::cram::classes::Classes;
 use grundy_search::cram::pairs::PairTable;
-use grundy_search::cram::tables::{Size, StripTable, sizes};
+use grundy_search::cram::tables::{Size, StripTable, StripTables, sizes};
 use grundy_search::cram::{CramEngine, CramTree};
 use grundy_search::dfpn::Tree;
 use grundy_search::table::Namespace;
 use oracle::Oracle;
 use proptest::prelude::*;
 use std::sync::Arc;
-use support::MapTable;
+use support::{MapTable, built};
 
 const NAMESPACE: Namespace = Namespace(1);
 
@@ -107,7 +107,25 @@ fn pair_tables_have_every_nimber() {
                 let found = pairs.of_strip(&classes, cells as u128, columns);
                 assert_eq!(found, *nimber, "{height} rows, {left} + {right} columns, cells {cells:b}");
             }
+            let wrong = (0..pairs.bytes()).find(|pair| !pairs.is_right(&classes, *pair));
+            assert_eq!(wrong, None, "{height} rows, {left} + {right} columns");
         }
+    }
+}
+
+/// Whatever entry is changed, the rules say otherwise.
+#[test]
+fn a_wrong_entry_is_seen() {
+    let classes = classes(3, 3);
+    let mut bytes = vec![0; PairTable::bytes_for(&classes, 3, 2)];
+    PairTable::fill(&classes, 3, 2, &mut bytes, 1, &|_| {});
+    assert!(PairTable::of_bytes(&classes, 3, 2, Box::new(bytes[1..].to_vec())).is_none());
+    for pair in 0..bytes.len() {
+        let mut wrong = bytes.clone();
+        wrong[pair] ^= 1 << (pair % 4);
+        let pairs =
+            PairTable::of_bytes(&classes, 3, 2, Box::new(wrong)).expect("as many bytes as there are pairs");
+        assert!(!pairs.is_right(&classes, pair), "pair {pair}");
     }
 }
 
@@ -209,7 +227,7 @@ proptest! {
             let table = Arc::new(MapTable::default());
             let mut engine = match bytes {
                 None => CramEngine::plain(NAMESPACE, table),
-                Some(bytes) => CramEngine::with_pair_bytes(NAMESPACE, table, bytes),
+                Some(bytes) => CramEngine::new(NAMESPACE, table, built(bytes)),
             };
             prop_assert_eq!(&nimber(&mut engine, &picture), &expected, "{:?} bytes", bytes);
         }
@@ -232,7 +250,7 @@ proptest! {
         let mut plain = CramEngine::plain(NAMESPACE, Arc::new(MapTable::default()));
         let expected = nimber(&mut plain, &picture);
         for bytes in [0, 1 << 14, 1 << 20] {
-            let mut engine = CramEngine::with_pair_bytes(NAMESPACE, Arc::new(MapTable::default()), bytes);
+            let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()), built(bytes));
             prop_assert_eq!(&nimber(&mut engine, &picture), &expected, "{} bytes", bytes);
         }
     }
@@ -247,7 +265,7 @@ fn boards_of_more_rows_than_strips_have_are_searched_plainly() {
         "........|#######.|#######.|#######.|#######.|#######.|#######.|........",
         ".######.|.######.|.######.|.######.|.######.|.######.|.######.|........",
     ] {
-        let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()));
+        let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()), built(1 << 27));
         assert_eq!(nimber(&mut engine, picture), expected, "{picture}");
     }
 }
@@ -255,11 +273,24 @@ fn boards_of_more_rows_than_strips_have_are_searched_plainly() {
 /// An engine that has learned from small boards answers large ones, and the other way round.
 #[test]
 fn boards_of_any_order_share_an_engine() {
-    let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()));
+    let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()), built(1 << 27));
     for (board, expected) in
         [("3x5", 1), ("3x11", 0), ("5x4", 2), ("3x10", 2), ("4x7", 3), ("3x6", 4), ("8x1", 1), ("5x6", 2)]
     {
         assert_eq!(nimber(&mut engine, board), Answer::Nimber { nimber: expected }, "{board}");
+    }
+}
+
+/// One table, whatever is asked for.
+struct Given(Arc<StripTable>);
+
+impl StripTables for Given {
+    fn bytes(&self) -> usize {
+        self.0.pairs.bytes()
+    }
+
+    fn strip_table(&self, size: Size) -> Option<Arc<StripTable>> {
+        (size.height == self.0.classes.height()).then(|| self.0.clone())
     }
 }
 
@@ -270,8 +301,7 @@ fn a_given_table_is_used() {
         let size = Size { height: 3, class_columns: 4, ends: usize::MAX, pair_columns, bytes: usize::MAX };
         let table = Arc::new(StripTable::build(size).expect("1 to 7 rows"));
         assert_eq!(table.pairs.columns(), pair_columns);
-        let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()));
-        engine.set_table(table);
+        let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()), Arc::new(Given(table)));
         let problem = Problem::from_text("", "3x7", "nimber").expect("the position is well formed");
         let (answer, nodes) =
             support::answer(&CramPlan::new(&problem), &mut engine).expect("there is no budget");

@@ -31,10 +31,7 @@ use classes::HEIGHT_MAX;
 use grundy_games::claim::{Claim, ClaimError, Fact};
 use grundy_games::cram::{CramClaims, Sum};
 use std::sync::Arc;
-use tables::StripTable;
-
-/// The most bytes of an engine's pair tables, unless told otherwise.
-pub const PAIR_BYTES: usize = 128 << 20;
+use tables::{BuiltTables, StripTables};
 
 /// The engine for Cram.
 pub struct CramEngine {
@@ -42,38 +39,23 @@ pub struct CramEngine {
     strips: Option<DfpnEngine<CramTree<Strips>>>,
     /// For all others.
     plain: DfpnEngine<CramTree<Plain>>,
-    pair_bytes: usize,
-    /// The heights for which it was given a table.
-    given: Vec<u32>,
+    tables: Arc<dyn StripTables>,
     /// The largest board that tables were made for: rows and columns.
     prepared: (u32, u32),
 }
 
 impl CramEngine {
-    /// An engine over a table that other engines may share; `namespace` is the table's number for `cram`.
-    pub fn new(namespace: Namespace, table: Arc<dyn Table>) -> Self {
-        Self::with_pair_bytes(namespace, table, PAIR_BYTES)
-    }
-
-    /// An engine whose pair tables, which the engines of a process share, take at most so many bytes. They are built when a
-    /// claim needs them, and are as large as its components are worth.
-    pub fn with_pair_bytes(namespace: Namespace, table: Arc<dyn Table>, pair_bytes: usize) -> Self {
+    /// An engine over a table that other engines may share; `namespace` is the table's number for `cram`. `tables` is where it gets
+    /// its classes and pair tables from, when a claim needs them, as large as the claim's components are worth.
+    pub fn new(namespace: Namespace, table: Arc<dyn Table>, tables: Arc<dyn StripTables>) -> Self {
         let strips = DfpnEngine::new(CramTree::with_strips(namespace), table.clone());
-        Self { strips: Some(strips), pair_bytes, ..Self::plain(namespace, table) }
-    }
-
-    /// Gives the engine a table that was built beforehand; it builds none for that height itself.
-    pub fn set_table(&mut self, table: Arc<StripTable>) {
-        self.given.push(table.classes.height());
-        if let Some(strips) = &mut self.strips {
-            strips.tree_mut().set_table(table);
-        }
+        Self { strips: Some(strips), tables, ..Self::plain(namespace, table) }
     }
 
     /// An engine without knowledge of strips, to compare with.
     pub fn plain(namespace: Namespace, table: Arc<dyn Table>) -> Self {
         let plain = DfpnEngine::new(CramTree::new(namespace), table);
-        Self { strips: None, plain, pair_bytes: 0, given: Vec::new(), prepared: (0, 0) }
+        Self { strips: None, plain, tables: Arc::new(BuiltTables::new(0)), prepared: (0, 0) }
     }
 
     /// The engine for a claim, ready for it.
@@ -85,9 +67,8 @@ impl CramEngine {
         };
         let (rows, columns) = (rows.max(self.prepared.0), columns.max(self.prepared.1));
         if (rows, columns) != self.prepared {
-            let sizes = tables::sizes(rows, columns, self.pair_bytes);
-            for size in sizes.filter(|size| !self.given.contains(&size.height)) {
-                strips.tree_mut().prepare(size);
+            for size in tables::sizes(rows, columns, self.tables.bytes()) {
+                strips.tree_mut().prepare(size, &*self.tables);
             }
             self.prepared = (rows, columns);
         }

@@ -13,6 +13,7 @@
 //! in order, by the mex rule, options as bit sets.
 
 use super::classes::{Classes, End};
+use super::strip::{self, Strip};
 
 /// No region of the table has more cells, so that no nimber exceeds 31.
 const CELLS_MAX: usize = 62;
@@ -22,7 +23,7 @@ pub struct PairTable {
     left_columns: usize,
     right_columns: usize,
     stride: usize,
-    nimbers: Vec<u8>,
+    nimbers: Box<dyn AsRef<[u8]> + Send + Sync>,
 }
 
 impl PairTable {
@@ -40,14 +41,55 @@ impl PairTable {
         fitting.max_by_key(|(left, right)| (left + right, *right)).unwrap_or((0, 0))
     }
 
-    /// Fills a table for left and right ends of up to so many columns; more than `classes` has are taken as what it has, and
+    /// The columns of left and right ends as a table takes them: more than `classes` has are taken as what it has, and
     /// regions of more than 62 cells get none.
-    pub fn build(classes: &Classes, left_columns: usize, right_columns: usize) -> Self {
+    fn clamped(classes: &Classes, left_columns: usize, right_columns: usize) -> (usize, usize) {
         let columns = CELLS_MAX / classes.height() as usize;
         let left_columns = left_columns.min(classes.columns()).min(columns);
-        let right_columns = right_columns.min(classes.columns()).min(columns - left_columns);
+        (left_columns, right_columns.min(classes.columns()).min(columns - left_columns))
+    }
+
+    /// How many bytes a table for left and right ends of up to so many columns takes.
+    pub fn bytes_for(classes: &Classes, left_columns: usize, right_columns: usize) -> usize {
+        let (left_columns, right_columns) = Self::clamped(classes, left_columns, right_columns);
+        classes.len(left_columns).saturating_mul(classes.len(right_columns))
+    }
+
+    /// Fills a table in memory for left and right ends of up to so many columns, as far as `classes` and 62 cells go.
+    pub fn build(classes: &Classes, left_columns: usize, right_columns: usize) -> Self {
+        let (left_columns, right_columns) = Self::clamped(classes, left_columns, right_columns);
+        let mut nimbers = vec![0u8; Self::bytes_for(classes, left_columns, right_columns)];
+        Self::fill(classes, left_columns, right_columns, &mut nimbers, 1, &|_| {});
+        Self { left_columns, right_columns, stride: classes.len(right_columns), nimbers: Box::new(nimbers) }
+    }
+
+    /// A table that was filled for these classes and columns; `None` unless it has [as many bytes](Self::bytes_for).
+    pub fn of_bytes(
+        classes: &Classes,
+        left_columns: usize,
+        right_columns: usize,
+        nimbers: Box<dyn AsRef<[u8]> + Send + Sync>,
+    ) -> Option<Self> {
+        let (left_columns, right_columns) = Self::clamped(classes, left_columns, right_columns);
+        if (*nimbers).as_ref().len() != Self::bytes_for(classes, left_columns, right_columns) {
+            return None;
+        }
+        Some(Self { left_columns, right_columns, stride: classes.len(right_columns), nimbers })
+    }
+
+    /// Fills a table's bytes, as many as [`bytes_for`](Self::bytes_for) says, on so many threads. `progress` is told now and then
+    /// how many are filled.
+    pub fn fill(
+        classes: &Classes,
+        left_columns: usize,
+        right_columns: usize,
+        nimbers: &mut [u8],
+        threads: usize,
+        progress: &(dyn Fn(usize) + Sync),
+    ) {
+        let (left_columns, right_columns) = Self::clamped(classes, left_columns, right_columns);
         let (rows, stride) = (classes.len(left_columns), classes.len(right_columns));
-        let mut nimbers = vec![0u8; rows * stride];
+        let _ = (threads, progress);
         let right_options = Flat::new(classes, stride);
         let mut reached = vec![0u32; stride];
         for left in 0..rows as u32 {
@@ -79,7 +121,31 @@ impl PairTable {
                 this[right] = reached.trailing_ones() as u8;
             }
         }
-        Self { left_columns, right_columns, stride, nimbers }
+    }
+
+    /// Whether an entry is what the rules make of it, if the entries of smaller regions are right: the mex of the options of the
+    /// two representatives side by side. `pair` is its index, from 0 to [`bytes`](Self::bytes).
+    pub fn is_right(&self, classes: &Classes, pair: usize) -> bool {
+        let height = classes.height();
+        let (left, right) = ((pair / self.stride) as u32, (pair % self.stride) as u32);
+        // Representatives have their last column lowest, which is how a right end follows.
+        let (_, left_offset, left_word) = classes.representative(left);
+        let (_, right_offset, right_word) = classes.representative(right);
+        let columns = self.left_columns;
+        let whole = |word: u64, columns: usize| {
+            strip::flip(strip::half_turn(u128::from(word), height, columns as u32), height)
+        };
+        let cells = whole(left_word, columns) | u128::from(right_word) << (height as usize * columns);
+        let mut reached = 0u64;
+        for domino in (Strip { height: height as u8, cells }).dominoes() {
+            reached |= 1 << self.of_strip(classes, cells & !domino, self.columns());
+        }
+        let nimber = reached.trailing_ones() as u8 ^ left_offset ^ right_offset;
+        self.nimbers()[pair] == nimber
+    }
+
+    fn nimbers(&self) -> &[u8] {
+        (*self.nimbers).as_ref()
     }
 
     /// The most columns of a region that the table answers.
@@ -89,13 +155,13 @@ impl PairTable {
 
     /// How many bytes the table takes.
     pub fn bytes(&self) -> usize {
-        self.nimbers.len()
+        self.nimbers().len()
     }
 
     /// The nimber of two ends side by side, of at most the table's columns each, the right one read inward.
     pub fn of_ends(&self, left: End, right: End) -> u8 {
         let pair = left.class() as usize * self.stride + right.class() as usize;
-        self.nimbers[pair] ^ left.offset() ^ right.offset()
+        self.nimbers()[pair] ^ left.offset() ^ right.offset()
     }
 
     /// The nimber of the cells of a strip (bit `column * height + row`) of at most [`columns`](Self::columns) columns, connected
@@ -106,7 +172,7 @@ impl PairTable {
             (columns / 2).min(self.right_columns).max(columns.saturating_sub(self.left_columns));
         let left_columns = columns - right_columns;
         let left = classes.of_word(cells, left_columns);
-        let turned = super::strip::half_turn(cells, height, columns as u32);
+        let turned = strip::half_turn(cells, height, columns as u32);
         let right = classes.of_word(turned, right_columns);
         // Turned by half a turn the right end's rows are in reverse order, while the left end's are not.
         let flipped = classes.flip(right.class()).shifted(right.offset());

@@ -1,4 +1,4 @@
-//! The classes and the pair table for the strips of a board: how large, and made once for a process.
+//! The classes and the pair table for the strips of a board: how large, and where they come from.
 
 use super::classes::{Classes, HEIGHT_MAX};
 use super::pairs::PairTable;
@@ -30,10 +30,9 @@ pub struct Size {
 }
 
 impl StripTable {
-    /// Builds a table. `None` for a height that strips do not have.
+    /// Builds a table in memory. `None` for a height that strips do not have.
     pub fn build(size: Size) -> Option<Self> {
-        let mut classes = Classes::new(size.height)?;
-        while classes.columns() < size.class_columns && classes.next_ends() <= size.ends && classes.grow() {}
+        let classes = size.classes()?;
         let (left, right) = PairTable::size(&classes, size.pair_columns, size.bytes);
         let pairs = PairTable::build(&classes, left, right);
         Some(Self { classes, pairs })
@@ -48,21 +47,55 @@ impl StripTable {
         let columns = strip::columns(cells, self.classes.height()) as usize;
         (columns <= self.pairs.columns()).then(|| self.pairs.of_strip(&self.classes, cells, columns))
     }
+}
 
-    /// The table of this size, built if the process has none yet: the engines of a process share it.
-    pub fn shared(size: Size) -> Option<Arc<Self>> {
-        // Whoever needs the same table meanwhile waits for it instead of building it again.
-        let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+impl Size {
+    /// The classes for a table of this size. `None` for a height that strips do not have.
+    pub fn classes(&self) -> Option<Classes> {
+        let mut classes = Classes::new(self.height)?;
+        while classes.columns() < self.class_columns && classes.next_ends() <= self.ends && classes.grow() {}
+        Some(classes)
+    }
+}
+
+/// Where the engines of a process get their tables from.
+pub trait StripTables: Send + Sync {
+    /// How many bytes the pair tables of a board may take together.
+    fn bytes(&self) -> usize;
+
+    /// A table of this size, or one that answers more; `None` if there is none to be had. Whoever needs the same table at the
+    /// same time waits for it instead of building it again.
+    fn strip_table(&self, size: Size) -> Option<Arc<StripTable>>;
+}
+
+/// Tables that are built in memory when they are first needed.
+pub struct BuiltTables {
+    bytes: usize,
+    tables: Mutex<BTreeMap<Size, Arc<StripTable>>>,
+}
+
+impl BuiltTables {
+    /// Tables that take at most so many bytes for a board.
+    pub fn new(bytes: usize) -> Self {
+        Self { bytes, tables: Mutex::default() }
+    }
+}
+
+impl StripTables for BuiltTables {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn strip_table(&self, size: Size) -> Option<Arc<StripTable>> {
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(table) = tables.get(&size) {
             return Some(table.clone());
         }
-        let table = Arc::new(Self::build(size)?);
+        let table = Arc::new(StripTable::build(size)?);
         tables.insert(size, table.clone());
         Some(table)
     }
 }
-
-static TABLES: Mutex<BTreeMap<Size, Arc<StripTable>>> = Mutex::new(BTreeMap::new());
 
 /// The sizes of the tables for a board of so many rows (the short side) and columns, one for each height that its regions
 /// can have; the pair tables take at most so many bytes together. Half a region is classified and three quarters are

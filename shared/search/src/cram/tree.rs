@@ -5,7 +5,7 @@ use super::kind::Kind;
 use super::plain::Plain;
 use super::small::SMALL_CELLS_MAX;
 use super::strips::Strips;
-use super::tables::{Size, StripTable};
+use super::tables::{Size, StripTable, StripTables};
 use crate::dfpn::{Branch, Settled, Tree};
 use crate::numbers::Numbers;
 use crate::table::{Entry, Key, Known, Namespace, Table};
@@ -58,12 +58,11 @@ impl CramTree<Strips> {
         self.kind.set(table);
     }
 
-    /// Uses a table of this size from now on, built unless the process has it. Keeps one that it has and that answers regions
-    /// of as many columns.
-    pub fn prepare(&mut self, size: Size) {
+    /// Uses a table of this size from now on, unless it has one that answers regions of as many columns.
+    pub fn prepare(&mut self, size: Size, tables: &dyn StripTables) {
         let at_hand = self.kind.table(size.height).map_or(0, |table| table.pairs.columns());
         if at_hand < size.pair_columns.max(1)
-            && let Some(table) = StripTable::shared(size)
+            && let Some(table) = tables.strip_table(size)
             && table.pairs.columns() >= at_hand
         {
             self.kind.set(table);

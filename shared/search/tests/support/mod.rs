@@ -3,12 +3,13 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use grundy_games::plan::{Answer, Plan};
+use grundy_search::cram::tables::{BuiltTables, StripTables};
 use grundy_search::engine::{Engine, Limits};
 use grundy_search::evaluate::{EvaluateError, evaluate};
 use grundy_search::table::{Entry, Key, Table};
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
 
 /// Every entry ever stored, final ones protected.
 #[derive(Default)]
@@ -37,6 +38,11 @@ impl Table for NoTable {
     }
 
     fn store(&self, _: &Key, _: Entry) {}
+}
+
+/// Pair tables of at most so many bytes, built in memory.
+pub fn built(bytes: usize) -> Arc<dyn StripTables> {
+    Arc::new(BuiltTables::new(bytes))
 }
 
 /// The plan's answer and the nodes it took, without a budget.
