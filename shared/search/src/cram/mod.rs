@@ -6,7 +6,10 @@
 
 pub mod classes;
 mod couple;
+mod fill;
 mod kind;
+mod lanes;
+mod look;
 mod outlook;
 pub mod pairs;
 mod plain;

@@ -1,25 +1,34 @@
-//! A cache of what a look at the moves of couples came to.
+//! A cache of what a look at the moves of regions came to.
 
 use super::kind::Kind;
 use super::strip::Strip;
 use super::strips::Strips;
-use crate::numbers::Numbers;
 
 /// Two to this many slots of 32 bytes: 4 MiB.
-const SLOTS_LOG2: u32 = 17;
+const SLOTS_LOG2: u32 = 21;
 
 /// One slot: the key in full, so that a hit is exact.
 #[derive(Clone, Copy)]
 struct Slot {
     words: [u64; 2],
-    /// The heap, and the region's bits above it; 0 in an empty slot, since no region has none.
-    rest: u16,
-    numbers: Numbers,
+    /// The region's bits above its words; 0 in an empty slot, since no region has none.
+    rest: u8,
+    open: u8,
+    reached: u32,
 }
 
-const EMPTY: Slot = Slot { words: [0; 2], rest: 0, numbers: Numbers::UNKNOWN };
+/// What the tables say of a region's moves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Outlook {
+    /// The nimbers of the moves that the tables answer, as bits.
+    pub(super) reached: u32,
+    /// How many moves they do not answer.
+    pub(super) open: u8,
+}
 
-/// Numbers by region and heap. A couple that hashes to a taken slot replaces what is there.
+const EMPTY: Slot = Slot { words: [0; 2], rest: 0, open: 0, reached: 0 };
+
+/// Outlooks by region. One that hashes to a taken slot replaces what is there.
 pub(super) struct Outlooks {
     slots: Vec<Slot>,
 }
@@ -34,25 +43,26 @@ impl Outlooks {
         self.slots.clear();
     }
 
-    pub(super) fn get(&self, region: &Strip, heap: u8) -> Option<Numbers> {
-        let (words, rest, slot) = place(region, heap);
+    pub(super) fn get(&self, region: &Strip) -> Option<Outlook> {
+        let (words, rest, slot) = place(region);
         let kept = self.slots.get(slot)?;
-        (kept.words == words && kept.rest == rest).then_some(kept.numbers)
+        (kept.words == words && kept.rest == rest)
+            .then_some(Outlook { reached: kept.reached, open: kept.open })
     }
 
-    pub(super) fn put(&mut self, region: &Strip, heap: u8, numbers: Numbers) {
+    pub(super) fn put(&mut self, region: &Strip, outlook: Outlook) {
         if self.slots.is_empty() {
             self.slots.resize(1 << SLOTS_LOG2, EMPTY);
         }
-        let (words, rest, slot) = place(region, heap);
-        self.slots[slot] = Slot { words, rest, numbers };
+        let (words, rest, slot) = place(region);
+        let Outlook { reached, open } = outlook;
+        self.slots[slot] = Slot { words, rest, open, reached };
     }
 }
 
-/// A couple's key and slot.
-fn place(region: &Strip, heap: u8) -> ([u64; 2], u16, usize) {
-    let (words, high) = Strips::key(region);
-    let rest = u16::from(heap) | u16::from(high) << 8;
+/// A region's key and slot.
+fn place(region: &Strip) -> ([u64; 2], u8, usize) {
+    let (words, rest) = Strips::key(region);
     let mixed = (words[0] ^ words[1].rotate_left(29)).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64::from(rest);
     (words, rest, (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - SLOTS_LOG2)) as usize)
 }

@@ -9,10 +9,10 @@
 //! ```
 //!
 //! A pair's options are those of the left end, those of the right end, and the dominoes across the border, each of which
-//! sticks out of both. All are pairs of smaller left class, or of the same one and smaller right class; so rows are filled
-//! in order, by the mex rule, options as bit sets.
+//! sticks out of both. All are pairs of smaller left class, or of the same one and smaller right class.
 
 use super::classes::{Classes, End};
+use super::fill;
 use super::strip::{self, Strip};
 
 /// No region of the table has more cells, so that no nimber exceeds 31.
@@ -88,39 +88,8 @@ impl PairTable {
         progress: &(dyn Fn(usize) + Sync),
     ) {
         let (left_columns, right_columns) = Self::clamped(classes, left_columns, right_columns);
-        let (rows, stride) = (classes.len(left_columns), classes.len(right_columns));
-        let _ = (threads, progress);
-        let right_options = Flat::new(classes, stride);
-        let mut reached = vec![0u32; stride];
-        for left in 0..rows as u32 {
-            let (done, rest) = nimbers.split_at_mut(left as usize * stride);
-            reached.fill(0);
-            for option in classes.inner(left) {
-                let row = row(done, option.class(), stride);
-                for (reached, nimber) in reached.iter_mut().zip(row) {
-                    *reached |= 1 << (nimber ^ option.offset());
-                }
-            }
-            for cell in 0..classes.height() {
-                if classes.last(left) >> cell & 1 == 0 {
-                    continue;
-                }
-                let end = classes.sticking(left, cell);
-                let row = row(done, end.class(), stride);
-                for (right, other) in &right_options.sticking[cell as usize] {
-                    reached[*right as usize] |=
-                        1 << (row[other.class() as usize] ^ end.offset() ^ other.offset());
-                }
-            }
-            let this = &mut rest[..stride];
-            for right in 0..stride {
-                let mut reached = reached[right];
-                for option in right_options.inner(right) {
-                    reached |= 1 << (this[option.class() as usize] ^ option.offset());
-                }
-                this[right] = reached.trailing_ones() as u8;
-            }
-        }
+        debug_assert_eq!(nimbers.len(), Self::bytes_for(classes, left_columns, right_columns));
+        fill::fill(classes, classes.len(right_columns), nimbers, threads, progress);
     }
 
     /// Whether an entry is what the rules make of it, if the entries of smaller regions are right: the mex of the options of the
@@ -153,6 +122,11 @@ impl PairTable {
         self.left_columns + self.right_columns
     }
 
+    /// The most columns of left and of right ends.
+    pub fn ends(&self) -> (usize, usize) {
+        (self.left_columns, self.right_columns)
+    }
+
     /// How many bytes the table takes.
     pub fn bytes(&self) -> usize {
         self.nimbers().len()
@@ -168,8 +142,9 @@ impl PairTable {
     /// or not.
     pub fn of_strip(&self, classes: &Classes, cells: u128, columns: usize) -> u8 {
         let height = classes.height();
-        let right_columns =
-            (columns / 2).min(self.right_columns).max(columns.saturating_sub(self.left_columns));
+        // The first row, of all right ends by themselves, stays in the cache; most other entries are far away.
+        let least = if columns <= self.right_columns { columns } else { columns / 2 };
+        let right_columns = least.min(self.right_columns).max(columns.saturating_sub(self.left_columns));
         let left_columns = columns - right_columns;
         let left = classes.of_word(cells, left_columns);
         let turned = strip::half_turn(cells, height, columns as u32);
@@ -177,38 +152,5 @@ impl PairTable {
         // Turned by half a turn the right end's rows are in reverse order, while the left end's are not.
         let flipped = classes.flip(right.class()).shifted(right.offset());
         self.of_ends(left, flipped)
-    }
-}
-
-/// A finished row.
-fn row(done: &[u8], class: u32, stride: usize) -> &[u8] {
-    let start = class as usize * stride;
-    &done[start..start + stride]
-}
-
-/// The options of all right ends one after the other, as the inner loop reads them.
-struct Flat {
-    ends: Vec<usize>,
-    inner: Vec<End>,
-    /// For each row of the strip, the classes that have it empty in the last column, and what sticking out there makes of them.
-    sticking: Vec<Vec<(u32, End)>>,
-}
-
-impl Flat {
-    fn new(classes: &Classes, count: usize) -> Self {
-        let mut flat = Self { ends: vec![0], inner: Vec::new(), sticking: Vec::new() };
-        for class in 0..count as u32 {
-            flat.inner.extend_from_slice(classes.inner(class));
-            flat.ends.push(flat.inner.len());
-        }
-        for row in 0..classes.height() {
-            let sticking = (0..count as u32).filter(|class| classes.last(*class) >> row & 1 == 1);
-            flat.sticking.push(sticking.map(|class| (class, classes.sticking(class, row))).collect());
-        }
-        flat
-    }
-
-    fn inner(&self, class: usize) -> &[End] {
-        &self.inner[self.ends[class]..self.ends[class + 1]]
     }
 }

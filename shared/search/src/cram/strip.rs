@@ -136,26 +136,12 @@ pub(super) fn columns(cells: u128, height: u32) -> u32 {
 
 /// The cells moved so that the first lies in the first column. There must be a cell.
 pub(super) fn to_front(cells: u128, height: u32) -> u128 {
-    cells >> (divided(cells.trailing_zeros(), height) * height)
+    cells >> (column(cells, height) * height)
 }
 
-/// What a domino leaves in front of a border between two columns across which no domino fits, and behind it. Looked for at
-/// the domino and beside it only.
-pub(super) fn straight_cut(left: u128, domino: u128, height: u32) -> Option<(u128, u128)> {
-    let across = left & left >> height;
-    let mask = (1u128 << height) - 1;
-    // Borders come after their column: the one before the domino, then one or two more.
-    let column = divided(domino.trailing_zeros(), height);
-    let last = columns(domino, height);
-    (column.saturating_sub(1)..last).find_map(|column| {
-        let bit = column * height;
-        if bit + height >= u128::BITS || across >> bit & mask != 0 {
-            return None;
-        }
-        let front = (1u128 << (bit + height)) - 1;
-        let (front, back) = (left & front, left & !front);
-        (front != 0 && back != 0).then_some((front, back))
-    })
+/// The column of the first cell. There must be a cell.
+pub(super) fn column(cells: u128, height: u32) -> u32 {
+    divided(cells.trailing_zeros(), height)
 }
 
 /// `bit / height` for a bit of a strip, by a multiplication: the error of the rounded reciprocal, below 1/1024, times 127 is

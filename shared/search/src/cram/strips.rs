@@ -3,7 +3,8 @@
 use super::classes::{Classes, End, HEIGHT_MAX};
 use super::couple::Couple;
 use super::kind::Kind;
-use super::outlook::Outlooks;
+use super::look::Look;
+use super::outlook::{Outlook, Outlooks};
 use super::small::{SMALL_CELLS_MAX, SmallNimbers};
 use super::strip::{self, Regions, Strip};
 use super::tables::StripTable;
@@ -95,27 +96,6 @@ impl Strips {
                 first.into_iter().chain(second).chain(regions).for_each(|region| self.add(region, couple));
             }
         }
-    }
-
-    /// The nimber of what a domino leaves of a strip, if the pair tables have it. May miss one that lies in fewer rows.
-    fn tabled(&self, strip: &Strip, domino: u128) -> Option<u8> {
-        let height = u32::from(strip.height);
-        let table = self.table(height)?;
-        let left = strip.cells & !domino;
-        // What the table covers need not be connected.
-        if let Some(nimber) = table.nimber(left) {
-            return Some(nimber);
-        }
-        if strip.stays_connected(domino) {
-            return None;
-        }
-        // Most that is not connected is cut straight between two columns, at the domino or beside it.
-        if let Some((front, back)) = strip::straight_cut(left, domino, height) {
-            return Some(table.nimber(front)? ^ table.nimber(back)?);
-        }
-        Regions::new(left, height).try_fold(0, |sum, region| {
-            Some(sum ^ self.table(u32::from(region.height))?.nimber(region.cells)?)
-        })
     }
 
     /// By the mex rule.
@@ -214,28 +194,26 @@ impl Kind for Strips {
     /// A look at the moves that the tables answer. The others, and the smaller heaps, must all be refuted to disprove the
     /// couple; and the more of them there are, the longer it takes to find the one that proves it.
     fn outlook(&mut self, region: &Strip, heap: u8) -> Numbers {
-        if let Some(numbers) = self.outlooks.get(region, heap) {
-            return numbers;
+        let Outlook { reached, open } = self.outlooks.get(region).unwrap_or_else(|| {
+            let table = self.table(u32::from(region.height));
+            // Without a table it is the same for all heaps and costs nothing.
+            let unseen = || Outlook { reached: 0, open: region.dominoes().count() as u8 };
+            let outlook = table.map_or_else(unseen, |table| Look::new(table, *region).outlook());
+            self.outlooks.put(region, outlook);
+            outlook
+        });
+        // A nimber of the tables is at most 31.
+        let below = 1u64.checked_shl(heap.into()).map_or(u64::MAX, |bit| bit - 1);
+        let (heap, open) = (u32::from(heap), u32::from(open));
+        let missing = heap - (u64::from(reached) & below).count_ones();
+        if heap < u32::BITS && reached >> heap & 1 == 1 || missing > open {
+            // A move wins; or too few moves are left to reach all that is smaller than the heap, so it exceeds the nimber.
+            return Numbers::decided(true);
         }
-        let mut open = u32::from(heap);
-        let mut won = false;
-        for domino in region.dominoes() {
-            match self.tabled(region, domino) {
-                Some(nimber) if nimber == heap => {
-                    won = true;
-                    break;
-                }
-                Some(_) => {}
-                None => open += 1,
-            }
+        match open + missing {
+            0 => Numbers::decided(false),
+            open => Numbers::open(1 + open / PROOF_MOVES, open),
         }
-        let numbers = match (won, open) {
-            (true, _) => Numbers::decided(true),
-            (false, 0) => Numbers::decided(false),
-            (false, open) => Numbers::open(1 + open / PROOF_MOVES, open),
-        };
-        self.outlooks.put(region, heap, numbers);
-        numbers
     }
 
     fn nimber(&mut self, region: &Strip) -> Option<u8> {
