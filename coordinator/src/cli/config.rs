@@ -130,7 +130,8 @@ impl MemoryArgs {
 /// Where endgame databases are.
 #[derive(clap::Args)]
 pub(super) struct EndgameArgs {
-    /// Directory of endgame databases
+    /// Directory of endgame databases, which many runs may share [default: solve: `endgame` in the data directory; eval: none, tables
+    /// are built in memory]
     #[arg(long, env = "GRUNDY_ENDGAME", value_name = "DIR")]
     endgame: Option<PathBuf>,
 }

@@ -30,7 +30,8 @@ pub(super) struct Args {
 enum Command {
     /// Build the databases that a board of this size uses, where they are not there yet
     ///
-    /// Small tables get no file: they are built in memory when they are needed.
+    /// --memory is what the databases may take together: the --endgame-memory of the runs that will use them. Small tables get no
+    /// file: they are built in memory when they are needed.
     Build(BuildArgs),
     /// Check every byte of all databases, and many entries of each against the rules; exit code 5 if any is damaged
     Verify(VerifyArgs),
@@ -44,7 +45,6 @@ struct BuildArgs {
     position: String,
     #[command(flatten)]
     endgame: EndgameArgs,
-    /// Memory that the databases may take together: the `--endgame-memory` of the workers that will use them
     #[command(flatten)]
     memory: MemoryArgs,
     /// Print JSON, one object a line: each database, then a summary
