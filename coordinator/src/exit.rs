@@ -4,6 +4,7 @@ use crate::actor::AskError;
 use crate::core::api::CoreError;
 use crate::service::status::ServiceError;
 use grundy_tables::StorageError;
+use grundy_tables::endgame::EndgameError;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -80,6 +81,16 @@ impl From<std::io::Error> for Failure {
 impl From<StorageError> for Failure {
     fn from(error: StorageError) -> Self {
         Self::new(of_storage(&error), error)
+    }
+}
+
+impl From<EndgameError> for Failure {
+    fn from(error: EndgameError) -> Self {
+        let exit = match &error {
+            EndgameError::Damaged { .. } => Exit::Corruption,
+            EndgameError::Other { .. } | EndgameError::Space { .. } | EndgameError::Io { .. } => Exit::Failed,
+        };
+        Self::new(exit, error)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::machine;
 use bytesize::ByteSize;
 use clap::{Args, Parser, ValueEnum};
 use grundy_proto::convert;
-use grundy_tables::worker_memory_min;
+use grundy_tables::{endgame_memory_max, worker_memory_min};
 use serde::Deserialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -62,9 +62,19 @@ pub struct Settings {
     #[arg(long, value_name = "N", env = "GRUNDY_THREADS")]
     pub threads: Option<Threads>,
 
-    /// Memory for the table in RAM and RocksDB's caches together, e.g. `8GiB`. [default: half of the machine's]
+    /// Memory for all of the worker, e.g. `8GiB`: tables, endgame databases, RocksDB's caches, threads. [default: half of the machine's]
     #[arg(long, value_name = "SIZE", env = "GRUNDY_MEMORY")]
     pub memory: Option<ByteSize>,
+
+    /// Directory of endgame databases. They are built when first needed. Workers of one machine may share a directory: they build each
+    /// file once, and have it in memory once. [default: `endgame` in the data directory]
+    #[arg(long, value_name = "DIR", env = "GRUNDY_ENDGAME")]
+    pub endgame: Option<PathBuf>,
+
+    /// How much of --memory mapped endgame databases may take. Files that several workers of a machine map count once for the
+    /// machine. [default: half of what the worker does not need otherwise]
+    #[arg(long, value_name = "SIZE", env = "GRUNDY_ENDGAME_MEMORY")]
+    pub endgame_memory: Option<ByteSize>,
 
     /// Seconds without contact to the coordinator after which to end with exit code 4. [default: 60 before the first contact, never
     /// after it]
@@ -233,6 +243,20 @@ pub enum ConfigError {
         /// What was given.
         given: ByteSize,
     },
+    /// Endgame databases would leave too little for the rest.
+    #[error(
+        "endgame memory of {given} is too much of a memory of {memory} for {threads} threads: expected at most {most}"
+    )]
+    TooMuchEndgame {
+        /// The whole memory.
+        memory: ByteSize,
+        /// For how many threads.
+        threads: u32,
+        /// What endgame databases may take of it.
+        most: ByteSize,
+        /// What was given.
+        given: ByteSize,
+    },
 }
 
 impl Settings {
@@ -256,6 +280,8 @@ impl Settings {
             name: self.name.or(other.name),
             threads: self.threads.or(other.threads),
             memory: self.memory.or(other.memory),
+            endgame: self.endgame.or(other.endgame),
+            endgame_memory: self.endgame_memory.or(other.endgame_memory),
             give_up_after: self.give_up_after.or(other.give_up_after),
             log_format: self.log_format.or(other.log_format),
         }
@@ -264,7 +290,8 @@ impl Settings {
     /// The options, with defaults where nothing is said.
     ///
     /// # Errors
-    /// [`ConfigError::NoCoordinator`], [`ConfigError::TooLittleMemory`], [`ConfigError::TooMuchMemory`].
+    /// [`ConfigError::NoCoordinator`], [`ConfigError::TooLittleMemory`], [`ConfigError::TooMuchMemory`],
+    /// [`ConfigError::TooMuchEndgame`].
     pub fn options(self) -> Result<Options, ConfigError> {
         let coordinator = self.coordinator.ok_or(ConfigError::NoCoordinator)?.to_string();
         let data = self.data.unwrap_or_else(|| PathBuf::from("grundy-worker"));
@@ -280,12 +307,21 @@ impl Settings {
         if memory < least {
             return Err(ConfigError::TooLittleMemory { threads, least, given: memory });
         }
+        let memory_bytes = usize::try_from(memory.as_u64()).unwrap_or(usize::MAX);
+        let most = ByteSize(endgame_memory_max(memory_bytes, threads as usize) as u64);
+        if let Some(given) = self.endgame_memory
+            && given > most
+        {
+            return Err(ConfigError::TooMuchEndgame { memory, threads, most, given });
+        }
         Ok(Options {
             coordinator,
+            endgame: self.endgame.unwrap_or_else(|| data.join("endgame")),
+            endgame_memory: self.endgame_memory.map(|bytes| bytes.as_u64() as usize),
             data,
             name,
             threads,
-            memory: usize::try_from(memory.as_u64()).unwrap_or(usize::MAX),
+            memory: memory_bytes,
             give_up_after: self.give_up_after.map(Duration::from_secs),
         })
     }

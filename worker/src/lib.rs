@@ -33,8 +33,7 @@ pub use error::{Exit, WorkerError};
 
 use engines::{EngineThread, Shared, guarded};
 use facts::FactBook;
-use grundy_search::cram::tables::BuiltTables;
-use grundy_tables::split_memory;
+use grundy_tables::{EndgameMemory, EndgameTables, WorkerMemory, split_memory};
 use leases::Leases;
 use outbox::Outbox;
 use session::{Identity, Session};
@@ -62,8 +61,19 @@ pub struct Options {
     pub threads: u32,
     /// Bytes for the whole process.
     pub memory: usize,
+    /// The directory of the endgame databases, which workers of one machine may share.
+    pub endgame: PathBuf,
+    /// How many of the bytes are for mapped endgame databases; `None`: half of what is not needed otherwise.
+    pub endgame_memory: Option<usize>,
     /// How long the coordinator may be unreachable; `None`: a minute before the first contact, for ever after it.
     pub give_up_after: Option<Duration>,
+}
+
+impl Options {
+    /// How the bytes are shared out.
+    fn split_memory(&self) -> WorkerMemory {
+        split_memory(self.memory, self.threads as usize, self.endgame_memory)
+    }
 }
 
 /// Runs a worker until it is drained.
@@ -71,8 +81,10 @@ pub struct Options {
 /// # Errors
 /// [`WorkerError`] when it cannot go on.
 pub fn run(options: &Options, drain: &Arc<Drain>) -> Result<Exit, WorkerError> {
-    let memory = split_memory(options.memory, options.threads as usize);
-    run_with(options, drain, engines::all_games(Arc::new(BuiltTables::new(memory.engines))))
+    let WorkerMemory { engines, endgame, .. } = options.split_memory();
+    let memory = EndgameMemory { mapped: endgame, private: engines };
+    let tables = EndgameTables::new(options.endgame.clone(), memory);
+    run_with(options, drain, engines::all_games(Arc::new(tables)))
 }
 
 /// [`run`] with engines of the caller's choice.
@@ -91,7 +103,7 @@ pub fn run_with(
         threads: options.threads,
     };
     let session = Arc::new(Session::new(identity, options.give_up_after, Arc::clone(drain))?);
-    let storage = storage::open(&options.data, options.memory, options.threads)?;
+    let storage = storage::open(&options.data, &options.split_memory())?;
     let runtime = runtime()?;
     let client = {
         let _context = runtime.enter();

@@ -29,6 +29,10 @@ pub(super) struct ConfigFile {
     pub threads: Option<NonZeroU32>,
     /// Memory to use in all, such as `4GiB`.
     pub memory: Option<ByteSize>,
+    /// Directory of endgame databases.
+    pub endgame: Option<PathBuf>,
+    /// Memory that mapped endgame databases may take.
+    pub endgame_memory: Option<ByteSize>,
     /// The `grundy-worker` program.
     pub worker_program: Option<PathBuf>,
     /// How log lines look.
@@ -120,6 +124,38 @@ impl MemoryArgs {
     /// The size, in bytes.
     pub fn bytes(&self, file: &ConfigFile, default: impl FnOnce() -> u64) -> u64 {
         pick(&self.memory, &file.memory, || ByteSize::b(default())).as_u64()
+    }
+}
+
+/// Where endgame databases are.
+#[derive(clap::Args)]
+pub(super) struct EndgameArgs {
+    /// Directory of endgame databases, which many runs may share [default: solve: `endgame` in the data directory; eval: none, tables
+    /// are built in memory]
+    #[arg(long, env = "GRUNDY_ENDGAME", value_name = "DIR")]
+    endgame: Option<PathBuf>,
+}
+
+impl EndgameArgs {
+    /// The directory, if any is set.
+    pub fn directory(&self, file: &ConfigFile) -> Option<PathBuf> {
+        self.endgame.clone().or_else(|| file.endgame.clone())
+    }
+}
+
+/// How much memory endgame databases may take.
+#[derive(clap::Args)]
+pub(super) struct EndgameMemoryArgs {
+    /// How much of --memory mapped endgame databases may take [default: half of what workers do not need otherwise; nothing for games
+    /// without]
+    #[arg(long, env = "GRUNDY_ENDGAME_MEMORY", value_name = "SIZE")]
+    endgame_memory: Option<ByteSize>,
+}
+
+impl EndgameMemoryArgs {
+    /// The size in bytes, if any is set.
+    pub fn bytes(&self, file: &ConfigFile) -> Option<u64> {
+        self.endgame_memory.or(file.endgame_memory).map(|size| size.as_u64())
     }
 }
 

@@ -1,6 +1,6 @@
 //! `grundy eval`: one position a line in, one answer a line out, in this process.
 
-use super::config::{ConfigFile, MemoryArgs};
+use super::config::{ConfigFile, EndgameArgs, MemoryArgs};
 use super::output;
 use super::problem::{self, Flags, Game};
 use crate::answer::OneWord;
@@ -13,9 +13,10 @@ use grundy_search::engine::{Engine, Limits, engine_for};
 use grundy_search::evaluate::evaluate;
 use grundy_search::peg;
 use grundy_search::table::{Namespace, Table};
-use grundy_tables::RamTable;
+use grundy_tables::{EndgameMemory, EndgameTables, RamTable};
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -41,10 +42,13 @@ pub(super) struct Args {
     rules: Option<String>,
     #[command(flatten)]
     memory: MemoryArgs,
+    #[command(flatten)]
+    endgame: EndgameArgs,
 }
 
 pub(super) fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
-    let bytes = args.memory.bytes(file, || TABLE_BYTES_DEFAULT);
+    let bytes = usize::try_from(args.memory.bytes(file, || TABLE_BYTES_DEFAULT)).unwrap_or(usize::MAX);
+    let endgame = args.endgame.directory(file).filter(|_| args.game == Game::Cram);
     let default = match args.game {
         Game::Cram | Game::Peg => None,
         Game::Kalah => Some("gain".to_owned()),
@@ -52,7 +56,7 @@ pub(super) fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
     };
     let flags = Flags { question: args.question.or(default), rules: args.rules, ..Flags::default() };
     let work = move || {
-        let evaluator = Evaluator::new(args.game, flags, usize::try_from(bytes).unwrap_or(usize::MAX))?;
+        let evaluator = Evaluator::new(args.game, flags, bytes, endgame)?;
         answer_lines(evaluator, io::stdin().lock(), io::stdout().lock(), output::complain)
     };
     let searching =
@@ -130,9 +134,17 @@ struct Evaluator {
 }
 
 impl Evaluator {
-    fn new(game: Game, flags: Flags, table_bytes: usize) -> Result<Self, Failure> {
+    /// With a directory of endgame databases, these may take half of the bytes.
+    fn new(game: Game, flags: Flags, bytes: usize, endgame: Option<PathBuf>) -> Result<Self, Failure> {
+        let private = bytes / 4;
+        let (table_bytes, strip_tables): (usize, Arc<dyn StripTables>) = match endgame {
+            Some(directory) => {
+                let memory = EndgameMemory { mapped: bytes / 2, private };
+                (bytes - memory.mapped, Arc::new(EndgameTables::new(directory, memory)))
+            }
+            None => (bytes, Arc::new(BuiltTables::new(private))),
+        };
         let table = Arc::new(RamTable::with_bytes(table_bytes)?);
-        let strip_tables = Arc::new(BuiltTables::new(table_bytes / 4));
         Ok(Self {
             game,
             flags,
@@ -213,7 +225,7 @@ mod tests {
 
     fn eval(game: Game, question: Option<&str>, input: &str) -> (Exit, String, Vec<String>) {
         let flags = Flags { question: question.map(str::to_owned), ..Flags::default() };
-        let evaluator = Evaluator::new(game, flags, 1 << 20).expect("a MiB is there");
+        let evaluator = Evaluator::new(game, flags, 1 << 20, None).expect("a MiB is there");
         let (mut output, mut complaints) = (Vec::new(), Vec::new());
         let exit =
             answer_lines(evaluator, input.as_bytes(), &mut output, |line| complaints.push(line.to_owned()));
@@ -257,7 +269,7 @@ mod tests {
                 Ok(())
             }
         }
-        let evaluator = Evaluator::new(Game::Cram, Flags::default(), 1 << 20).expect("a MiB is there");
+        let evaluator = Evaluator::new(Game::Cram, Flags::default(), 1 << 20, None).expect("a MiB is there");
         let exit = answer_lines(evaluator, "...\n".as_bytes(), Closed, |_| {});
         assert_eq!(exit.expect("a closed pipe is no error"), Exit::Done);
     }

@@ -32,25 +32,56 @@ pub(super) fn storage_share(total: u64) -> StorageMemory {
     StorageMemory { cache: share.min(most.cache), write_buffers: share.min(most.write_buffers) }
 }
 
-/// What is left for each of `workers` worker processes of `threads` threads.
+/// How `solve` shares out its memory among its workers, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct WorkerShares {
+    /// What each worker has for itself.
+    pub own: u64,
+    /// Endgame databases, which all workers map and have in memory once.
+    pub endgame: u64,
+}
+
+impl WorkerShares {
+    /// The memory that each worker is told to keep within: what it maps counts there too.
+    pub fn memory(&self) -> u64 {
+        self.own + self.endgame
+    }
+}
+
+/// Shares out what the coordinator leaves to `workers` worker processes of `threads` threads. Endgame databases get as much as is
+/// told, or half of what the workers do not need.
 ///
 /// # Errors
-/// In words, when that is less than they can do with.
-pub(super) fn worker_share(total: u64, workers: u32, threads: u32) -> Result<u64, String> {
+/// In words, when what is left is less than workers can do with.
+pub(super) fn worker_shares(
+    total: u64,
+    workers: u32,
+    threads: u32,
+    endgame: Option<u64>,
+) -> Result<WorkerShares, String> {
     let StorageMemory { cache, write_buffers } = storage_share(total);
     let own = (PROCESS_BYTES + cache + write_buffers) as u64;
-    let share = total.saturating_sub(own) / u64::from(workers.max(1));
+    let left = total.saturating_sub(own);
     let least = worker_memory_min(threads as usize) as u64;
-    if share >= least {
-        return Ok(share);
+    let Some(spare) = left.checked_sub(u64::from(workers.max(1)) * least) else {
+        // The coordinator's share grows with the total: a ninth more than the sum is enough.
+        let enough = (PROCESS_BYTES as u64 + u64::from(workers) * least) * 8 / 7;
+        return Err(format!(
+            "memory of {} is too little for a coordinator and {workers} workers of {threads} threads: expected at least {}, or fewer of them",
+            ByteSize(total),
+            ByteSize(enough)
+        ));
+    };
+    let endgame = endgame.unwrap_or(spare / 2);
+    if endgame > spare {
+        return Err(format!(
+            "endgame memory of {} is too much of a memory of {} for {workers} workers of {threads} threads: expected at most {}",
+            ByteSize(endgame),
+            ByteSize(total),
+            ByteSize(spare)
+        ));
     }
-    // The coordinator's share grows with the total: a ninth more than the sum is enough.
-    let enough = (PROCESS_BYTES as u64 + u64::from(workers) * least) * 8 / 7;
-    Err(format!(
-        "memory of {} is too little for a coordinator and {workers} workers of {threads} threads: expected at least {}, or fewer of them",
-        ByteSize(total),
-        ByteSize(enough)
-    ))
+    Ok(WorkerShares { own: (left - endgame) / u64::from(workers.max(1)), endgame })
 }
 
 #[cfg(test)]
@@ -61,10 +92,15 @@ mod tests {
     fn shares_add_up_to_no_more_than_the_total() {
         for total in [1 << 30, 4 << 30, 3 << 40] {
             for workers in [1, 7, 64] {
-                let Ok(share) = worker_share(total, workers, 1) else { continue };
-                let StorageMemory { cache, write_buffers } = storage_share(total);
-                let used = (PROCESS_BYTES + cache + write_buffers) as u64 + u64::from(workers) * share;
-                assert!(used <= total && used > total / 2, "{used} of {total} for {workers} workers");
+                for endgame in [None, Some(0), Some(100 << 20)] {
+                    let Ok(shares) = worker_shares(total, workers, 1, endgame) else { continue };
+                    let StorageMemory { cache, write_buffers } = storage_share(total);
+                    let coordinator = (PROCESS_BYTES + cache + write_buffers) as u64;
+                    let used = coordinator + shares.endgame + u64::from(workers) * shares.own;
+                    assert!(used <= total && used > total / 2, "{used} of {total} for {workers} workers");
+                    assert!(shares.own >= worker_memory_min(1) as u64);
+                    assert!(endgame.is_none_or(|endgame| endgame == shares.endgame));
+                }
             }
         }
     }
@@ -74,9 +110,11 @@ mod tests {
         for (workers, threads) in [(1, 1), (2, 1), (4, 2), (64, 1)] {
             let least = worker_memory_min(threads as usize) as u64;
             let enough = (PROCESS_BYTES as u64 + u64::from(workers) * least) * 8 / 7;
-            assert!(worker_share(enough, workers, threads).is_ok(), "{workers} workers");
-            let words = worker_share(enough / 2, workers, threads).expect_err("half of enough");
+            assert!(worker_shares(enough, workers, threads, None).is_ok(), "{workers} workers");
+            let words = worker_shares(enough / 2, workers, threads, None).expect_err("half of enough");
             assert!(words.contains("at least"), "{words}");
+            let words = worker_shares(enough, workers, threads, Some(enough)).expect_err("all of it");
+            assert!(words.contains("endgame memory") && words.contains("at most"), "{words}");
         }
     }
 }

@@ -7,6 +7,7 @@ mod client;
 mod completions;
 mod config;
 mod drain;
+mod endgame;
 mod eval;
 mod logging;
 mod man;
@@ -57,6 +58,7 @@ enum Command {
     Cancel(cancel::Args),
     Drain(drain::Args),
     Query(query::Args),
+    Endgame(endgame::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -66,7 +68,7 @@ impl Command {
     /// person waits for a command or watches a progress line.
     fn log_filter(&self) -> &'static str {
         match self {
-            Self::Serve(_) => "info",
+            Self::Serve(_) | Self::Endgame(_) => "info",
             Self::Solve(_) if !logging::is_terminal() => "info",
             _ => "warn",
         }
@@ -83,6 +85,7 @@ impl Command {
             Self::Cancel(args) => block_on(cancel::run(args, file)),
             Self::Drain(args) => block_on(drain::run(args, file)),
             Self::Query(args) => block_on(query::run(args, file)),
+            Self::Endgame(args) => endgame::run(args, file),
             Self::Completions(args) => completions::run(args),
             Self::Man(args) => man::run(args),
         }

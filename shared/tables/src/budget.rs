@@ -19,8 +19,10 @@ impl Default for StorageMemory {
 /// A worker's memory, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WorkerMemory {
-    /// What the engines of the process may share: tables of small positions.
+    /// What the engines of the process may share of its own memory: tables of small positions.
     pub engines: usize,
+    /// Endgame databases that are mapped. Several workers of a machine have them in memory once.
+    pub endgame: usize,
     /// The RAM table.
     pub ram_table: usize,
     /// RocksDB's share.
@@ -44,18 +46,50 @@ pub fn worker_memory_min(threads: usize) -> usize {
     PROCESS_BYTES + ENGINES_BYTES + threads.saturating_mul(ENGINE_BYTES) + TABLES_BYTES_MIN
 }
 
-/// Shares out the budget of a worker process of so many threads. What process and engines need is set aside; of the rest an eighth
+/// How much of a worker's budget mapped endgame databases may take at most.
+pub fn endgame_memory_max(total: usize, threads: usize) -> usize {
+    total.saturating_sub(worker_memory_min(threads))
+}
+
+/// Shares out the budget of a worker process of so many threads. What process and engines need is set aside, and `endgame` bytes for
+/// mapped databases (half of what is left unless told otherwise, at most [`endgame_memory_max`]); of the rest an eighth
 /// (at most 512 MiB) goes to the engines' shared tables, an eighth (at most 512 MiB) to RocksDB's cache, a sixteenth (at most 256 MiB) to
 /// its write buffers, and all that is left to the RAM table.
 /// Probes never go to disk, so RocksDB needs memory only to take in batches and to check them against what it holds; past its
 /// maxima, memory does more good in the RAM table. Less than [`worker_memory_min`] counts as that.
-pub fn split_memory(total: usize, threads: usize) -> WorkerMemory {
-    let tables = TABLES_BYTES_MIN + total.saturating_sub(worker_memory_min(threads));
+pub fn split_memory(total: usize, threads: usize, endgame: Option<usize>) -> WorkerMemory {
+    let most = endgame_memory_max(total, threads);
+    let endgame = endgame.map_or(most / 2, |endgame| endgame.min(most));
+    let tables = TABLES_BYTES_MIN + most - endgame;
     let (engines, cache) = ((tables / 8).min(512 << 20), (tables / 8).min(512 << 20));
     let write_buffers = (tables / 16).min(256 << 20);
     WorkerMemory {
         engines: ENGINES_BYTES + engines,
+        endgame,
         ram_table: tables - engines - cache - write_buffers,
         storage: StorageMemory { cache, write_buffers },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_are_the_whole() {
+        for threads in [1, 2, 64] {
+            for more in [0, 5, 64 << 20, 7 << 30] {
+                let total = worker_memory_min(threads) + more;
+                for endgame in [None, Some(0), Some(1 << 20), Some(usize::MAX)] {
+                    let split = split_memory(total, threads, endgame);
+                    let fixed = PROCESS_BYTES + threads * ENGINE_BYTES;
+                    let storage = split.storage.cache + split.storage.write_buffers;
+                    let parts = fixed + split.engines + split.endgame + split.ram_table + storage;
+                    assert_eq!(parts, total, "{threads} threads, {more} more, {endgame:?}: {split:?}");
+                    assert!(split.ram_table >= TABLES_BYTES_MIN / 2, "{split:?}");
+                    assert_eq!(split.endgame, endgame.map_or(more / 2, |endgame| endgame.min(more)));
+                }
+            }
+        }
     }
 }

@@ -1,17 +1,20 @@
-//! Tables and storage: the transposition table in memory, the position table on disk behind it, the coordinator's
-//! durable jobs, and a worker's spool of results.
+//! Tables and storage: the transposition table in memory, the position table on disk behind it, endgame databases, the
+//! coordinator's durable jobs, and a worker's spool of results.
 //!
-//! This is the only crate that compiles C++ (RocksDB), and one module of it opens databases. What enters it are keys,
-//! entries and typed records; no rules of a game, no clock, no network, and no decision about a job belongs here.
+//! This is the only crate that compiles C++ (RocksDB), and one module of it opens RocksDB. What enters it are keys,
+//! entries, typed records and tables that `grundy-search` fills; no rules of a game, no network, and no decision about a
+//! job belongs here.
 //!
 //! | directory of | opened by | holds |
 //! | --- | --- | --- |
 //! | a coordinator | [`RocksJobs`] | jobs, claims, leases, finished parts, runs |
 //! | a worker | [`WorkerStorage`] | [`PositionTable`], [`Spool`] |
+//! | all workers of a machine | [`EndgameTables`] | sealed files, see [`endgame`] |
 
 pub mod budget;
 pub mod codec;
 mod door;
+pub mod endgame;
 pub mod entry;
 pub mod error;
 pub mod jobs;
@@ -26,7 +29,10 @@ pub mod statistics;
 pub mod tiered;
 pub mod worker;
 
-pub use budget::{PROCESS_BYTES, StorageMemory, WorkerMemory, split_memory, worker_memory_min};
+pub use budget::{
+    PROCESS_BYTES, StorageMemory, WorkerMemory, endgame_memory_max, split_memory, worker_memory_min,
+};
+pub use endgame::{EndgameMemory, EndgameTables};
 pub use error::StorageError;
 pub use jobs::memory::MemoryJobs;
 pub use jobs::rocks::RocksJobs;

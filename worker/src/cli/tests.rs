@@ -45,7 +45,7 @@ fn file(text: &str) -> Result<tempfile::NamedTempFile, std::io::Error> {
 #[test]
 fn flags_beat_the_file_and_the_file_beats_the_defaults() -> Result<(), Box<dyn std::error::Error>> {
     let file = file(
-        "coordinator = \"filed:1\"\nthreads = 3\nmemory = \"256MiB\"\ngive-up-after = 9\nlog-format = \"json\"\n",
+        "coordinator = \"filed:1\"\nthreads = 3\nmemory = \"256MiB\"\nendgame = \"shared\"\nendgame-memory = \"64MiB\"\ngive-up-after = 9\nlog-format = \"json\"\n",
     )?;
     let path = file.path().to_str().ok_or("a path in UTF-8")?;
     let cli = Cli::try_parse_from([
@@ -62,6 +62,7 @@ fn flags_beat_the_file_and_the_file_beats_the_defaults() -> Result<(), Box<dyn s
     let options = settings.options()?;
     assert_eq!((options.coordinator.as_str(), options.threads), ("http://flagged:2", 5));
     assert_eq!((options.memory, options.give_up_after), (256 << 20, Some(Duration::from_secs(9))));
+    assert_eq!((options.endgame.as_path(), options.endgame_memory), (Path::new("shared"), Some(64 << 20)));
     assert_eq!(options.data, Path::new("grundy-worker"));
     assert_eq!(options.name, machine::worker_name(Path::new("grundy-worker")));
     Ok(())
@@ -96,6 +97,17 @@ fn what_is_missing_or_too_small_is_named() {
     let small = Settings { coordinator, memory: Some(ByteSize::kib(5)), ..Settings::default() };
     let error = small.options().expect_err("5 KiB").to_string();
     assert!(error.contains("5.0 KiB") && error.contains("at least"), "{error}");
+    let settings = |endgame_memory| Settings {
+        coordinator: "node1:1".parse().ok(),
+        threads: Some(Threads(1)),
+        memory: Some(ByteSize::mib(256)),
+        endgame_memory: Some(endgame_memory),
+        ..Settings::default()
+    };
+    let error = settings(ByteSize::mib(250)).options().expect_err("250 of 256 MiB").to_string();
+    assert!(error.contains("250.0 MiB") && error.contains("at most 176.0 MiB"), "{error}");
+    let options = settings(ByteSize::mib(176)).options().expect("176 of 256 MiB");
+    assert_eq!(options.endgame, Path::new("grundy-worker/endgame"));
     for flags in [["--threads", "0"], ["--threads", "x"], ["--name", ""], ["--memory", "lots"]] {
         assert!(Cli::try_parse_from(["grundy-worker"].into_iter().chain(flags)).is_err(), "{flags:?}");
     }

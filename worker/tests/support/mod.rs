@@ -251,6 +251,8 @@ impl Worker {
             name: "tested".to_owned(),
             threads: 1,
             memory: 16 << 20,
+            endgame: data.join("endgame"),
+            endgame_memory: None,
             give_up_after: None,
         };
         let drain = Arc::new(Drain::default());

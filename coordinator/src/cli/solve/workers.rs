@@ -4,6 +4,7 @@
 //! when that closes, however this process ended.
 
 use crate::cli::logging;
+use crate::cli::memory::WorkerShares;
 use crate::exit::{Exit, Failure};
 use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
@@ -40,8 +41,10 @@ pub(super) struct WorkersPlan {
     pub count: u32,
     /// Search threads of each.
     pub threads: u32,
-    /// Memory of each.
-    pub memory_bytes: u64,
+    /// Memory of each, and of the databases that they share.
+    pub shares: WorkerShares,
+    /// The directory of those databases.
+    pub endgame: PathBuf,
     /// Where the coordinator listens.
     pub coordinator: SocketAddr,
     /// The job's data directory; each worker's is in it.
@@ -222,7 +225,10 @@ fn spawn(plan: &WorkersPlan, name: &str) -> std::io::Result<Child> {
         .arg(plan.directory.join(name))
         .args(["--name", name])
         .args(["--threads", &plan.threads.to_string()])
-        .args(["--memory", &plan.memory_bytes.to_string()])
+        .args(["--memory", &plan.shares.memory().to_string()])
+        .args(["--endgame-memory", &plan.shares.endgame.to_string()])
+        .arg("--endgame")
+        .arg(&plan.endgame)
         .arg("--exit-with-parent")
         .stdin(Stdio::piped())
         // Stdout carries the answer, and nothing else.
@@ -267,7 +273,8 @@ mod tests {
             program: program.into(),
             count,
             threads: 1,
-            memory_bytes: 1 << 24,
+            shares: WorkerShares { own: 1 << 24, endgame: 0 },
+            endgame: "nowhere".into(),
             coordinator: ([127, 0, 0, 1], 1).into(),
             directory: "nowhere".into(),
         }
