@@ -33,7 +33,7 @@ pub use error::{Exit, WorkerError};
 
 use engines::{EngineThread, Shared, guarded};
 use facts::FactBook;
-use grundy_tables::split_memory;
+use grundy_tables::{WorkerMemory, split_memory};
 use leases::Leases;
 use outbox::Outbox;
 use session::{Identity, Session};
@@ -43,7 +43,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 /// Threads that drive connections: their work is small, and two keep one slow spool write from delaying all calls.
 const RUNTIME_THREADS: usize = 2;
@@ -70,19 +70,19 @@ pub struct Options {
 /// # Errors
 /// [`WorkerError`] when it cannot go on.
 pub fn run(options: &Options, drain: &Arc<Drain>) -> Result<Exit, WorkerError> {
-    let memory = split_memory(options.memory, options.threads as usize);
-    run_with(options, drain, engines::all_games(memory.engines))
+    run_with(options, drain, |memory| engines::all_games(memory.engines))
 }
 
-/// [`run`] with engines of the caller's choice.
+/// [`run`] with engines of the caller's choice, made for the memory they are given.
 ///
 /// # Errors
 /// As [`run`].
 pub fn run_with(
     options: &Options,
     drain: &Arc<Drain>,
-    engines: Arc<EngineFactory>,
+    engines: impl FnOnce(&WorkerMemory) -> Arc<EngineFactory>,
 ) -> Result<Exit, WorkerError> {
+    let memory = split_memory(options.memory, options.threads as usize);
     let identity = Identity {
         coordinator: options.coordinator.clone(),
         worker: options.name.clone(),
@@ -90,7 +90,7 @@ pub fn run_with(
         threads: options.threads,
     };
     let session = Arc::new(Session::new(identity, options.give_up_after, Arc::clone(drain))?);
-    let storage = storage::open(&options.data, options.memory, options.threads)?;
+    let storage = storage::open(&options.data, &memory)?;
     let runtime = runtime()?;
     let client = {
         let _context = runtime.enter();
@@ -112,7 +112,7 @@ pub fn run_with(
         facts: FactBook::default(),
         outbox: Arc::new(outbox),
         table: Arc::clone(&storage.table),
-        engines,
+        engines: engines(&memory),
     });
     let worked = work(&shared, &runtime, options.threads);
     // Whatever still waits for an answer has been spooled or given up.
@@ -161,6 +161,12 @@ fn work(shared: &Arc<Shared>, runtime: &Runtime, threads: u32) -> Result<(), Wor
     runtime.block_on(shared.outbox.finish());
     end_heartbeat.send_replace(true);
     join(heartbeat);
+    // After the last heartbeat, which would only register again. A worker that has failed is for the coordinator to miss.
+    if shared.drain.failure().is_none()
+        && let Err(status) = runtime.block_on(shared.session.unregister(&shared.client))
+    {
+        debug!(event = "unregister", reason = %session::reason(&status), "not unregistered: the coordinator will miss this worker");
+    }
     Ok(())
 }
 

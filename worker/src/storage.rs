@@ -1,7 +1,7 @@
 //! The data directory: the warm table and the spool of results.
 
 use crate::error::WorkerError;
-use grundy_tables::{RamTable, Spool, TierOptions, TieredTable, WorkerStorage, split_memory};
+use grundy_tables::{RamTable, Spool, TierOptions, TieredTable, WorkerMemory, WorkerStorage};
 use std::path::Path;
 use std::sync::Arc;
 use tracing::info;
@@ -14,12 +14,11 @@ pub struct Storage {
     pub spool: Spool,
 }
 
-/// Opens or creates a worker's data directory. `memory` bytes are for the whole process with its `threads` engines.
+/// Opens or creates a worker's data directory, with this memory.
 ///
 /// # Errors
 /// [`WorkerError::Storage`] names the directory and what to do.
-pub fn open(directory: &Path, memory: usize, threads: u32) -> Result<Storage, WorkerError> {
-    let memory = split_memory(memory, threads as usize);
+pub fn open(directory: &Path, memory: &WorkerMemory) -> Result<Storage, WorkerError> {
     let storage = WorkerStorage::open(directory, &memory.storage)?;
     let ram = RamTable::with_bytes(memory.ram_table)?;
     let table = TieredTable::new(ram, storage.positions()?, TierOptions::default())?;

@@ -96,6 +96,10 @@ fn a_drain_hands_in_open_numbers() -> Check {
     assert_eq!(script.completes.len(), 1);
     assert!(script.completes[0].nodes > 0);
     assert_eq!((script.completes[0].lease, &script.completes[0].verdict), (3, &open));
+    // It says goodbye, and nothing after that.
+    assert_eq!(script.unregisters.len(), 1);
+    let (heartbeats, unregister) = &script.unregisters[0];
+    assert_eq!((*heartbeats, &unregister.session), (script.heartbeats.len(), &script.completes[0].session));
     Ok(())
 }
 
