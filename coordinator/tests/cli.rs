@@ -1,8 +1,9 @@
 //! The program itself: streams, exit codes, settings, and a coordinator's life from the command line.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 type TestResult = Result<(), Box<dyn Error>>;
@@ -170,6 +171,11 @@ fn a_coordinator_lives_drains_and_resumes() -> TestResult {
     assert_eq!(serve.call(&["status"])?.0, 4);
     let (code, stdout, _) = run(&mut grundy(&["query", "1", "--data", &data]))?;
     assert_eq!((code, stdout.as_str()), (3, "nimber at least 0\n"), "the directory knows the job");
+    assert_eq!(run(grundy(&["query", "1"]).env("GRUNDY_DATA", &data))?.0, 3, "the same by the environment");
+    let both = run(grundy(&["query", "1", "--coordinator", "127.0.0.1:1"]).env("GRUNDY_DATA", &data))?;
+    assert_eq!(both.0, 4, "a flag beats the environment: {both:?}");
+    let both = run(&mut grundy(&["query", "1", "--coordinator", "127.0.0.1:1", "--data", &data]))?;
+    assert!(both.0 == 2 && both.2.contains("cannot be used with"), "two flags contradict: {both:?}");
 
     let mut serve = Serve::start(directory.path())?;
     let (code, stdout, _) = serve.call(&["cancel", "1", "--json"])?;
@@ -179,6 +185,53 @@ fn a_coordinator_lives_drains_and_resumes() -> TestResult {
     let interrupted = Command::new("kill").args(["-INT", &serve.child.id().to_string()]).status()?;
     assert!(interrupted.success());
     assert_eq!(serve.child.wait()?.code(), Some(130));
+    Ok(())
+}
+
+/// All files below a folder with their bytes, the folders too.
+fn contents(folder: &Path) -> std::io::Result<BTreeMap<PathBuf, Vec<u8>>> {
+    let mut contents = BTreeMap::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            contents.extend(self::contents(&path)?);
+            contents.insert(path, Vec::new());
+        } else {
+            contents.insert(path.clone(), std::fs::read(path)?);
+        }
+    }
+    Ok(contents)
+}
+
+#[test]
+fn a_query_of_a_directory_changes_nothing_in_it() -> TestResult {
+    let directory = tempfile::tempdir()?;
+    let data = directory.path().join("data");
+    let mut serve = Serve::start(&data)?;
+    serve.call(&["submit", "cram", "3x9"])?;
+    // While a coordinator has it open, it is not for reading.
+    let path = data.display().to_string();
+    let (code, _, stderr) = run(&mut grundy(&["query", "1", "--data", &path]))?;
+    assert!(code == 1 && stderr.contains("in use by another process"), "{stderr}");
+    // Killed, so that what was committed is still in the log.
+    serve.child.kill()?;
+    serve.child.wait()?;
+    let before = contents(directory.path())?;
+    for (job, expected) in [("1", 3), ("2", 3)] {
+        let (code, stdout, stderr) = run(&mut grundy(&["query", job, "--data", &path]))?;
+        assert_eq!(code, expected, "{stdout}{stderr}");
+    }
+    let after = contents(directory.path())?;
+    let changed: Vec<_> = after.iter().filter(|(path, bytes)| before.get(*path) != Some(*bytes)).collect();
+    assert!(changed.is_empty() && before.len() == after.len(), "{:?} changed", changed);
+
+    // A directory that is none of ours stays what it is.
+    let other = tempfile::tempdir()?;
+    std::fs::write(other.path().join("letter"), "dear reader")?;
+    let path = other.path().display().to_string();
+    let (code, _, stderr) = run(&mut grundy(&["query", "1", "--data", &path]))?;
+    assert!(code == 2 && stderr.contains(&path) && stderr.contains("no GRUNDY file"), "{code}: {stderr}");
+    assert_eq!(contents(other.path())?.len(), 1);
     Ok(())
 }
 

@@ -82,6 +82,11 @@ pub(super) struct CoordinatorArgs {
 }
 
 impl CoordinatorArgs {
+    /// What a command that reads the flag itself was given.
+    pub fn given(coordinator: Option<String>) -> Self {
+        Self { coordinator }
+    }
+
     /// The address.
     pub fn address(&self, file: &ConfigFile) -> String {
         pick(&self.coordinator, &file.coordinator, || ADDRESS_DEFAULT.to_owned())
@@ -100,11 +105,6 @@ impl DataArgs {
     /// The directory, if any is set.
     pub fn directory(&self, file: &ConfigFile) -> Option<PathBuf> {
         self.data.clone().or_else(|| file.data.clone())
-    }
-
-    /// The directory if a flag or the environment names one.
-    pub fn named(&self) -> Option<&Path> {
-        self.data.as_deref()
     }
 }
 
