@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 type TestResult = Result<(), Box<dyn Error>>;
 
@@ -115,8 +115,12 @@ struct Serve {
 
 impl Serve {
     fn start(data: &Path) -> Result<Self, Box<dyn Error>> {
+        Self::start_at(data, "127.0.0.1:0")
+    }
+
+    fn start_at(data: &Path, listen: &str) -> Result<Self, Box<dyn Error>> {
         let data = data.display().to_string();
-        let mut command = grundy(&["serve", "--listen", "127.0.0.1:0", "--data", &data]);
+        let mut command = grundy(&["serve", "--listen", listen, "--data", &data]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().ok_or("stdout is piped")?).read_line(&mut line)?;
@@ -201,6 +205,68 @@ fn contents(folder: &Path) -> std::io::Result<BTreeMap<PathBuf, Vec<u8>>> {
         }
     }
     Ok(contents)
+}
+
+/// A command that follows a job, with its stderr to read from while it runs.
+struct Following {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Following {
+    fn start(serve: &Serve, arguments: &[&str]) -> Result<Self, Box<dyn Error>> {
+        let mut command = grundy(arguments);
+        command.env("GRUNDY_COORDINATOR", &serve.address).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        let stderr = BufReader::new(child.stderr.take().ok_or("stderr is piped")?);
+        Ok(Self { child, stderr })
+    }
+
+    /// Reads on to a line with these words.
+    fn until(&mut self, words: &str) -> TestResult {
+        let mut read = String::new();
+        while self.stderr.read_line(&mut read)? > 0 {
+            if read.lines().last().is_some_and(|line| line.contains(words)) {
+                return Ok(());
+            }
+        }
+        Err(format!("'{words}' is not in:\n{read}").into())
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn who_follows_a_job_outlives_its_coordinator() -> TestResult {
+    let directory = tempfile::tempdir()?;
+    let mut serve = Serve::start(directory.path())?;
+    let address = serve.address.clone();
+    let mut watch = Following::start(&serve, &["submit", "cram", "3x9", "--watch"])?;
+    // A line without a terminal, with the bound.
+    watch.until("job 1: waiting for workers: ")?;
+    serve.child.kill()?;
+    serve.child.wait()?;
+    watch.until(&format!("no answer from {address} ("))?;
+    let serve = Serve::start_at(directory.path(), &address)?;
+    watch.until(&format!("{address} answers again after "))?;
+    assert_eq!(serve.call(&["cancel", "1"])?.0, 0);
+    watch.until("job 1 is cancelled")?;
+    assert_eq!(watch.child.wait()?.code(), Some(3));
+
+    // Of one that does not come back it takes leave.
+    assert_eq!(serve.call(&["submit", "cram", "3x9"])?.0, 0);
+    let mut watch = Following::start(&serve, &["watch", "1", "--give-up-after", "1"])?;
+    watch.until("nimber at least 0")?;
+    drop(serve);
+    watch.until("trying again for 1 s")?;
+    watch.until("no coordinator answers")?;
+    assert_eq!(watch.child.wait()?.code(), Some(4));
+    Ok(())
 }
 
 #[test]

@@ -9,6 +9,7 @@ use bytesize::ByteSize;
 use serde::Deserialize;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where a coordinator listens, and is looked for, unless told otherwise.
 pub(super) const ADDRESS_DEFAULT: &str = "127.0.0.1:4848";
@@ -29,6 +30,8 @@ pub(super) struct ConfigFile {
     pub threads: Option<NonZeroU32>,
     /// Memory to use in all, such as `4GiB`.
     pub memory: Option<ByteSize>,
+    /// Seconds for which a coordinator that went away is waited for.
+    pub give_up_after: Option<u64>,
     /// The `grundy-worker` program.
     pub worker_program: Option<PathBuf>,
     /// How log lines look.
@@ -90,6 +93,24 @@ impl CoordinatorArgs {
     /// The address.
     pub fn address(&self, file: &ConfigFile) -> String {
         pick(&self.coordinator, &file.coordinator, || ADDRESS_DEFAULT.to_owned())
+    }
+}
+
+/// How long a coordinator that went away is waited for, unless told otherwise: longer than it takes to restart.
+const GIVE_UP_AFTER_S: u64 = 60;
+
+/// The patience of commands that follow a job.
+#[derive(clap::Args)]
+pub(super) struct PatienceArgs {
+    /// When following a job, seconds without the coordinator after which to end with exit code 4 [default: 60]
+    #[arg(long, env = "GRUNDY_GIVE_UP_AFTER", value_name = "SECONDS")]
+    give_up_after: Option<u64>,
+}
+
+impl PatienceArgs {
+    /// The time.
+    pub fn give_up_after(&self, file: &ConfigFile) -> Duration {
+        Duration::from_secs(pick(&self.give_up_after, &file.give_up_after, || GIVE_UP_AFTER_S))
     }
 }
 
