@@ -33,7 +33,7 @@ pub use error::{Exit, WorkerError};
 
 use engines::{EngineThread, Shared, guarded};
 use facts::FactBook;
-use grundy_tables::{WorkerMemory, split_memory};
+use grundy_tables::{TableStatistics, WorkerMemory, split_memory};
 use leases::Leases;
 use outbox::Outbox;
 use session::{Identity, Session};
@@ -122,15 +122,41 @@ pub fn run_with(
     let flushed = storage.table.flush();
     let statistics = storage.table.statistics();
     let (results, nodes) = (shared.outbox.acknowledged(), shared.leases.nodes());
-    info!(event = "end", results, nodes, entries = storage.table.entries_on_disk(), ?statistics, "ended");
+    let TableStatistics {
+        hits,
+        misses,
+        stores,
+        dropped,
+        disk_writes,
+        loaded,
+        read_back,
+        corrupt,
+        failed_writes,
+    } = statistics;
+    let entries = storage.table.entries_on_disk();
+    info!(
+        event = "end",
+        results,
+        nodes,
+        entries,
+        hits,
+        misses,
+        stores,
+        dropped,
+        disk_writes,
+        loaded,
+        read_back,
+        corrupt,
+        failed_writes,
+        "ended"
+    );
     shared.contradicted();
     if let Some(failure) = drain.failure() {
         return Err(failure);
     }
     flushed?;
-    if statistics.corrupt > 0 {
-        let found = statistics.corrupt;
-        error!(event = "corruption", found, data = %options.data.display(), "corrupt table entries were found and passed over: check the disk");
+    if corrupt > 0 {
+        error!(event = "corruption", found = corrupt, data = %options.data.display(), "corrupt table entries were found and passed over: check the disk");
         return Ok(Exit::Corruption);
     }
     Ok(drain.exit())
