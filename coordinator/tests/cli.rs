@@ -56,6 +56,11 @@ fn exit_codes_tell_mistakes_apart() -> TestResult {
         (&["solve", "cram", "3y4"], 2, "error: cram: "),
         (&["solve", "konane", "6x6"], 2, "error: konane needs --start"),
         (&["solve", "cram", "3x4", "--memory", "lots"], 2, "lots"),
+        (
+            &["solve", "cram", "3x4", "--workers", "0"],
+            2,
+            "'--workers <N>': expected a whole number of at least 1",
+        ),
         (&["serve"], 2, "error: serve needs --data"),
         (&["man", "dance"], 2, "error: there is no command 'dance'"),
         (&["status", "--coordinator", nowhere], 4, "error: no coordinator answers at 127.0.0.1:1: "),
@@ -166,6 +171,7 @@ fn a_coordinator_lives_drains_and_resumes() -> TestResult {
     let other = other.path().display().to_string();
     let (code, _, stderr) = run(&mut grundy(&["serve", "--listen", &serve.address, "--data", &other]))?;
     assert!(code == 1 && stderr.contains("another program listens there"), "{stderr}");
+    assert_eq!(stderr.matches("in use").count(), 1, "the cause is said once: {stderr}");
     let data = directory.path().display().to_string();
     let (code, _, stderr) = run(&mut grundy(&["serve", "--listen", "127.0.0.1:0", "--data", &data]))?;
     assert!(code == 1 && stderr.contains("in use by another process"), "{stderr}");

@@ -57,7 +57,7 @@ pub(super) struct GlobalArgs {
     /// Read settings from this TOML file
     #[arg(long, global = true, env = "GRUNDY_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Format of log lines
+    /// Format of log lines on stderr; which are written is set by GRUNDY_LOG, such as debug [default: human]
     #[arg(long, global = true, env = "GRUNDY_LOG_FORMAT", value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
 }
@@ -117,7 +117,7 @@ impl PatienceArgs {
 /// Where the data are.
 #[derive(clap::Args)]
 pub(super) struct DataArgs {
-    /// Data directory
+    /// Data directory [default: solve has one for each problem in ./grundy-data; serve has none]
     #[arg(long, env = "GRUNDY_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
 }
@@ -132,7 +132,7 @@ impl DataArgs {
 /// How much memory to use.
 #[derive(clap::Args)]
 pub(super) struct MemoryArgs {
-    /// Memory to use in all, such as 4GiB
+    /// Memory to use in all, such as 4GiB [default: half of the machine's]
     #[arg(long, env = "GRUNDY_MEMORY", value_name = "SIZE")]
     memory: Option<ByteSize>,
 }
@@ -148,14 +148,19 @@ impl MemoryArgs {
 #[derive(clap::Args)]
 pub(super) struct WorkerArgs {
     /// Worker processes [default: one for each core and thread]
-    #[arg(long, env = "GRUNDY_WORKERS", value_name = "N")]
+    #[arg(long, env = "GRUNDY_WORKERS", value_name = "N", value_parser = at_least_one)]
     workers: Option<NonZeroU32>,
     /// Search threads of each worker process [default: 1]
-    #[arg(long, env = "GRUNDY_THREADS", value_name = "N")]
+    #[arg(long, env = "GRUNDY_THREADS", value_name = "N", value_parser = at_least_one)]
     threads: Option<NonZeroU32>,
     /// The grundy-worker program [default: the one beside this program]
     #[arg(long, env = "GRUNDY_WORKER", value_name = "FILE")]
     worker_program: Option<PathBuf>,
+}
+
+/// Reads a number that may not be 0.
+fn at_least_one(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| "expected a whole number of at least 1".to_owned())
 }
 
 impl WorkerArgs {

@@ -1,5 +1,6 @@
 //! How much memory there is, and how `solve` shares it out.
 
+use super::output::counted;
 use bytesize::ByteSize;
 use grundy_tables::machine::{machine_memory, process_memory};
 use grundy_tables::{PROCESS_BYTES, StorageMemory, worker_memory_min};
@@ -47,8 +48,10 @@ pub(super) fn worker_share(total: u64, workers: u32, threads: u32) -> Result<u64
     // The coordinator's share grows with the total: a ninth more than the sum is enough.
     let enough = (PROCESS_BYTES as u64 + u64::from(workers) * least) * 8 / 7;
     Err(format!(
-        "memory of {} is too little for a coordinator and {workers} workers of {threads} threads: expected at least {}, or fewer of them",
+        "memory of {} is too little for a coordinator and {} of {}: expected at least {}, or fewer of them",
         ByteSize(total),
+        counted(workers.into(), "worker"),
+        counted(threads.into(), "thread"),
         ByteSize(enough)
     ))
 }
@@ -77,6 +80,7 @@ mod tests {
             assert!(worker_share(enough, workers, threads).is_ok(), "{workers} workers");
             let words = worker_share(enough / 2, workers, threads).expect_err("half of enough");
             assert!(words.contains("at least"), "{words}");
+            assert_eq!(words.contains("1 thread:"), threads == 1, "{words}");
         }
     }
 }
