@@ -2,7 +2,13 @@
 # and says what to do where it cannot.
 
 # Where the checkout is, whatever the current directory.
-GRUNDY_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+GRUNDY_ROOT=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
+
+# A relative target directory is meant from here, not from the checkout, where cargo runs.
+case ${CARGO_TARGET_DIR:-} in
+    '' | /*) ;;
+    *) export CARGO_TARGET_DIR=$PWD/$CARGO_TARGET_DIR ;;
+esac
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -36,8 +42,16 @@ need_packages() {
 
 need_rust() {
     command -v cargo >/dev/null || { [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"; }
-    command -v cargo >/dev/null && return 0
-    say "Rust is not installed. See https://rustup.rs, then run this again."
+    local least found
+    least=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$GRUNDY_ROOT/Cargo.toml")
+    if ! command -v cargo >/dev/null; then
+        say "Rust is not installed: $least or newer is needed. See https://rustup.rs, then run this again."
+        return 1
+    fi
+    # In the checkout, where cargo runs: rustup may have another toolchain for it.
+    found=$(cd "$GRUNDY_ROOT" && cargo --version | sed 's/^cargo \([0-9.]*\).*/\1/')
+    [ "$(printf '%s\n' "$least" "$found" | sort -V | head -n 1)" = "$least" ] && return 0
+    say "Rust $least or newer is needed, this is $found: run 'rustup update stable' (or see https://rustup.rs), then run this again."
     return 1
 }
 

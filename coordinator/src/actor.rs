@@ -62,7 +62,7 @@ pub enum StartError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The system gave no thread.
-    #[error("cannot start the coordinator's thread: {0}")]
+    #[error("cannot start the coordinator's thread")]
     Thread(#[from] std::io::Error),
 }
 

@@ -10,7 +10,7 @@ pub struct InWords<'a>(pub &'a Answer);
 pub struct OneWord<'a>(pub &'a Answer);
 
 /// What stands for an answer that is not known.
-const UNDECIDED: &str = "not decided";
+pub const UNDECIDED: &str = "not decided";
 
 fn outcome_word(outcome: Outcome) -> &'static str {
     match outcome {
@@ -36,7 +36,14 @@ impl fmt::Display for InWords<'_> {
             Answer::Winner { winner: Some(winner) } => write!(f, "{} wins", winner_word(*winner)),
             Answer::Gain { gain: Some(gain) } => write!(f, "gain {gain}"),
             Answer::Count { count: Some(count) } => write!(f, "{count}"),
-            Answer::Openings { value, openings } => table(f, *value, openings),
+            Answer::Openings { asked_at_least, value, openings } => {
+                match (asked_at_least, value) {
+                    (_, Some(value)) => write!(f, "value {value}")?,
+                    (Some(asked), None) => f.write_str(&reached(*asked, openings))?,
+                    (None, None) => write!(f, "value {UNDECIDED}")?,
+                }
+                table(f, openings)
+            }
             Answer::Outcome { outcome: None }
             | Answer::Winner { winner: None }
             | Answer::Gain { gain: None }
@@ -45,12 +52,24 @@ impl fmt::Display for InWords<'_> {
     }
 }
 
-/// The openings, one a line, below the value of the best.
-fn table(f: &mut fmt::Formatter<'_>, value: Option<i16>, openings: &[OpeningAnswer]) -> fmt::Result {
-    match value {
-        Some(value) => write!(f, "value {value}")?,
-        None => write!(f, "value {UNDECIDED}")?,
+/// How many openings reach what they were asked to.
+fn reached(asked: i16, openings: &[OpeningAnswer]) -> String {
+    let reaching = openings.iter().filter(|opening| opening.at_least.is_some()).count();
+    let open = openings.iter().filter(|o| o.at_least.is_none() && o.at_most.is_none()).count();
+    let mut words = match (reaching, openings.len()) {
+        (0, _) => "no opening reaches".to_owned(),
+        (1, all) => format!("1 of {all} openings reaches"),
+        (some, all) => format!("{some} of {all} openings reach"),
+    };
+    words.push_str(&format!(" {asked}"));
+    if open > 0 {
+        words.push_str(&format!(" so far, {open} {UNDECIDED}"));
     }
+    words
+}
+
+/// The openings, one a line.
+fn table(f: &mut fmt::Formatter<'_>, openings: &[OpeningAnswer]) -> fmt::Result {
     let rows: Vec<(&str, String)> =
         openings.iter().map(|opening| (opening.opening.as_str(), bounds(opening))).collect();
     let opening_width =
@@ -175,8 +194,34 @@ opening       value  continuation (bins)
 1                -2  1 8 2
 3-6          2 to 8
 4        at least 2";
-        assert_eq!(InWords(&Answer::Openings { value: None, openings }).to_string(), expected);
-        let none = Answer::Openings { value: Some(4), openings: vec![] };
+        let answer = Answer::Openings { asked_at_least: None, value: None, openings };
+        assert_eq!(InWords(&answer).to_string(), expected);
+        let none = Answer::Openings { asked_at_least: None, value: Some(4), openings: vec![] };
         assert_eq!(InWords(&none).to_string(), "value 4");
+    }
+
+    #[test]
+    fn a_bound_is_answered_by_who_reaches_it() {
+        let words = |bounds: &[(Option<i16>, Option<i16>)]| {
+            let openings = bounds.iter().map(|bounds| opening("1", None, *bounds, &[])).collect();
+            let text =
+                InWords(&Answer::Openings { asked_at_least: Some(5), value: None, openings }).to_string();
+            text.lines().next().unwrap_or_default().to_owned()
+        };
+        let (yes, no, open) = ((Some(6), None), (None, Some(4)), (None, None));
+        for (bounds, expected) in [
+            (&[yes, no, yes][..], "2 of 3 openings reach 5"),
+            (&[yes, no], "1 of 2 openings reaches 5"),
+            (&[no, no], "no opening reaches 5"),
+            (&[open, no], "no opening reaches 5 so far, 1 not decided"),
+            (&[yes, open, open], "1 of 3 openings reaches 5 so far, 2 not decided"),
+        ] {
+            assert_eq!(words(bounds), expected);
+        }
+        // A finished game has its value.
+        let over = Answer::Openings { asked_at_least: Some(5), value: Some(-3), openings: vec![] };
+        assert_eq!(InWords(&over).to_string(), "value -3");
+        let answer = Answer::Openings { asked_at_least: Some(5), value: None, openings: vec![] };
+        assert_eq!(json(&answer), r#"{"asked_at_least":5,"openings":[]}"#);
     }
 }

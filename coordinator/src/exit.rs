@@ -123,6 +123,7 @@ pub fn of_storage(error: &StorageError) -> Exit {
         StorageError::WrongKind { .. }
         | StorageError::WrongVersion { .. }
         | StorageError::NotOurs { .. }
+        | StorageError::NoData { .. }
         | StorageError::Memory { .. } => Exit::Usage,
         StorageError::Locked { .. }
         | StorageError::Full { .. }

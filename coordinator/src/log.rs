@@ -21,6 +21,9 @@ pub(crate) fn occurrence(occurrence: &Occurrence) {
         Occurrence::WorkerLost { worker, incarnation, silent_ms, leases } => {
             warn!(worker, incarnation, silent_ms, leases, "worker lost");
         }
+        Occurrence::WorkerLeft { worker, incarnation, leases, results, nodes } => {
+            info!(worker, incarnation, leases, results, nodes, "worker left");
+        }
         Occurrence::LeaseGranted { job, lease, worker, task, budget_nodes } => {
             debug!(job = job.0, lease = lease.0, worker, task, budget_nodes, "lease granted");
         }

@@ -28,18 +28,18 @@ const SERVICES: [&str; 3] = ["", "grundy.v1.WorkerService", "grundy.v1.GrundySer
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {source}{}", advice(.source))]
+    #[error("cannot listen on {address}: {error}{}", advice(.error))]
     Bind {
         /// The address as given.
         address: String,
-        /// The system's words.
-        source: std::io::Error,
+        /// The system's words; part of the message, and so not named as its source once more.
+        error: std::io::Error,
     },
     /// The protocol's own description does not load.
-    #[error("cannot describe the protocol: {0}")]
+    #[error("cannot describe the protocol")]
     Reflection(#[from] tonic_reflection::server::Error),
     /// The server ended with an error.
-    #[error("the server failed: {0}")]
+    #[error("the server failed")]
     Transport(#[from] tonic::transport::Error),
     /// Storage failed while serving.
     #[error(transparent)]
@@ -76,7 +76,7 @@ pub struct Listening {
 /// # Errors
 /// An address that is taken or is none.
 pub async fn listen(address: &str) -> Result<Listening, ServerError> {
-    let bind = |source| ServerError::Bind { address: address.to_owned(), source };
+    let bind = |error| ServerError::Bind { address: address.to_owned(), error };
     let listener = TcpListener::bind(address).await.map_err(bind)?;
     let address = listener.local_addr().map_err(bind)?;
     Ok(Listening { listener, address })

@@ -1,9 +1,10 @@
 //! The program itself: streams, exit codes, settings, and a coordinator's life from the command line.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 type TestResult = Result<(), Box<dyn Error>>;
 
@@ -55,6 +56,11 @@ fn exit_codes_tell_mistakes_apart() -> TestResult {
         (&["solve", "cram", "3y4"], 2, "error: cram: "),
         (&["solve", "konane", "6x6"], 2, "error: konane needs --start"),
         (&["solve", "cram", "3x4", "--memory", "lots"], 2, "lots"),
+        (
+            &["solve", "cram", "3x4", "--workers", "0"],
+            2,
+            "'--workers <N>': expected a whole number of at least 1",
+        ),
         (&["serve"], 2, "error: serve needs --data"),
         (&["man", "dance"], 2, "error: there is no command 'dance'"),
         (&["status", "--coordinator", nowhere], 4, "error: no coordinator answers at 127.0.0.1:1: "),
@@ -114,8 +120,12 @@ struct Serve {
 
 impl Serve {
     fn start(data: &Path) -> Result<Self, Box<dyn Error>> {
+        Self::start_at(data, "127.0.0.1:0")
+    }
+
+    fn start_at(data: &Path, listen: &str) -> Result<Self, Box<dyn Error>> {
         let data = data.display().to_string();
-        let mut command = grundy(&["serve", "--listen", "127.0.0.1:0", "--data", &data]);
+        let mut command = grundy(&["serve", "--listen", listen, "--data", &data]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().ok_or("stdout is piped")?).read_line(&mut line)?;
@@ -161,6 +171,7 @@ fn a_coordinator_lives_drains_and_resumes() -> TestResult {
     let other = other.path().display().to_string();
     let (code, _, stderr) = run(&mut grundy(&["serve", "--listen", &serve.address, "--data", &other]))?;
     assert!(code == 1 && stderr.contains("another program listens there"), "{stderr}");
+    assert_eq!(stderr.matches("in use").count(), 1, "the cause is said once: {stderr}");
     let data = directory.path().display().to_string();
     let (code, _, stderr) = run(&mut grundy(&["serve", "--listen", "127.0.0.1:0", "--data", &data]))?;
     assert!(code == 1 && stderr.contains("in use by another process"), "{stderr}");
@@ -170,6 +181,11 @@ fn a_coordinator_lives_drains_and_resumes() -> TestResult {
     assert_eq!(serve.call(&["status"])?.0, 4);
     let (code, stdout, _) = run(&mut grundy(&["query", "1", "--data", &data]))?;
     assert_eq!((code, stdout.as_str()), (3, "nimber at least 0\n"), "the directory knows the job");
+    assert_eq!(run(grundy(&["query", "1"]).env("GRUNDY_DATA", &data))?.0, 3, "the same by the environment");
+    let both = run(grundy(&["query", "1", "--coordinator", "127.0.0.1:1"]).env("GRUNDY_DATA", &data))?;
+    assert_eq!(both.0, 4, "a flag beats the environment: {both:?}");
+    let both = run(&mut grundy(&["query", "1", "--coordinator", "127.0.0.1:1", "--data", &data]))?;
+    assert!(both.0 == 2 && both.2.contains("cannot be used with"), "two flags contradict: {both:?}");
 
     let mut serve = Serve::start(directory.path())?;
     let (code, stdout, _) = serve.call(&["cancel", "1", "--json"])?;
@@ -179,6 +195,115 @@ fn a_coordinator_lives_drains_and_resumes() -> TestResult {
     let interrupted = Command::new("kill").args(["-INT", &serve.child.id().to_string()]).status()?;
     assert!(interrupted.success());
     assert_eq!(serve.child.wait()?.code(), Some(130));
+    Ok(())
+}
+
+/// All files below a folder with their bytes, the folders too.
+fn contents(folder: &Path) -> std::io::Result<BTreeMap<PathBuf, Vec<u8>>> {
+    let mut contents = BTreeMap::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            contents.extend(self::contents(&path)?);
+            contents.insert(path, Vec::new());
+        } else {
+            contents.insert(path.clone(), std::fs::read(path)?);
+        }
+    }
+    Ok(contents)
+}
+
+/// A command that follows a job, with its stderr to read from while it runs.
+struct Following {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Following {
+    fn start(serve: &Serve, arguments: &[&str]) -> Result<Self, Box<dyn Error>> {
+        let mut command = grundy(arguments);
+        command.env("GRUNDY_COORDINATOR", &serve.address).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        let stderr = BufReader::new(child.stderr.take().ok_or("stderr is piped")?);
+        Ok(Self { child, stderr })
+    }
+
+    /// Reads on to a line with these words.
+    fn until(&mut self, words: &str) -> TestResult {
+        let mut read = String::new();
+        while self.stderr.read_line(&mut read)? > 0 {
+            if read.lines().last().is_some_and(|line| line.contains(words)) {
+                return Ok(());
+            }
+        }
+        Err(format!("'{words}' is not in:\n{read}").into())
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn who_follows_a_job_outlives_its_coordinator() -> TestResult {
+    let directory = tempfile::tempdir()?;
+    let mut serve = Serve::start(directory.path())?;
+    let address = serve.address.clone();
+    let mut watch = Following::start(&serve, &["submit", "cram", "3x9", "--watch"])?;
+    // A line without a terminal, with the bound.
+    watch.until("job 1: waiting for workers: ")?;
+    serve.child.kill()?;
+    serve.child.wait()?;
+    watch.until(&format!("no answer from {address} ("))?;
+    let serve = Serve::start_at(directory.path(), &address)?;
+    watch.until(&format!("{address} answers again after "))?;
+    assert_eq!(serve.call(&["cancel", "1"])?.0, 0);
+    watch.until("job 1 is cancelled")?;
+    assert_eq!(watch.child.wait()?.code(), Some(3));
+
+    // Of one that does not come back it takes leave.
+    assert_eq!(serve.call(&["submit", "cram", "3x9"])?.0, 0);
+    let mut watch = Following::start(&serve, &["watch", "1", "--give-up-after", "1"])?;
+    watch.until("nimber at least 0")?;
+    drop(serve);
+    watch.until("trying again for 1 s")?;
+    watch.until("no coordinator answers")?;
+    assert_eq!(watch.child.wait()?.code(), Some(4));
+    Ok(())
+}
+
+#[test]
+fn a_query_of_a_directory_changes_nothing_in_it() -> TestResult {
+    let directory = tempfile::tempdir()?;
+    let data = directory.path().join("data");
+    let mut serve = Serve::start(&data)?;
+    serve.call(&["submit", "cram", "3x9"])?;
+    // While a coordinator has it open, it is not for reading.
+    let path = data.display().to_string();
+    let (code, _, stderr) = run(&mut grundy(&["query", "1", "--data", &path]))?;
+    assert!(code == 1 && stderr.contains("in use by another process"), "{stderr}");
+    // Killed, so that what was committed is still in the log.
+    serve.child.kill()?;
+    serve.child.wait()?;
+    let before = contents(directory.path())?;
+    for (job, expected) in [("1", 3), ("2", 3)] {
+        let (code, stdout, stderr) = run(&mut grundy(&["query", job, "--data", &path]))?;
+        assert_eq!(code, expected, "{stdout}{stderr}");
+    }
+    let after = contents(directory.path())?;
+    let changed: Vec<_> = after.iter().filter(|(path, bytes)| before.get(*path) != Some(*bytes)).collect();
+    assert!(changed.is_empty() && before.len() == after.len(), "{:?} changed", changed);
+
+    // A directory that is none of ours stays what it is.
+    let other = tempfile::tempdir()?;
+    std::fs::write(other.path().join("letter"), "dear reader")?;
+    let path = other.path().display().to_string();
+    let (code, _, stderr) = run(&mut grundy(&["query", "1", "--data", &path]))?;
+    assert!(code == 2 && stderr.contains(&path) && stderr.contains("no GRUNDY file"), "{code}: {stderr}");
+    assert_eq!(contents(other.path())?.len(), 1);
     Ok(())
 }
 

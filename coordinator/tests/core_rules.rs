@@ -9,7 +9,7 @@ use grundy_games::problem::Fields;
 use grundy_search::numbers::Numbers;
 use grundy_tables::MemoryJobs;
 use grundy_tables::jobs::JobStorage;
-use grundy_tables::jobs::record::{JobId, JobStatus, Task};
+use grundy_tables::jobs::record::{ClaimRecord, JobId, JobStatus, Task, Write};
 
 /// A core with its storage, driven by hand.
 struct Hand {
@@ -46,6 +46,7 @@ impl Hand {
         for action in self.core.step(Millis(self.now), event) {
             match action {
                 Action::Commit(writes, durability) => {
+                    assert_written_once(&writes);
                     self.storage.commit(&writes, durability).expect("memory is not full");
                 }
                 Action::Reply(token, reply) => replies.push((token, reply)),
@@ -144,6 +145,20 @@ impl Hand {
             Reply::View { jobs, .. } => jobs[0].status.clone(),
             other => panic!("{other:?}"),
         }
+    }
+}
+
+/// One step has one thing to say about a claim, a job or a part.
+fn assert_written_once(writes: &[Write]) {
+    for (index, write) in writes.iter().enumerate() {
+        let same = |other: &Write| match (write, other) {
+            (Write::Claim(a, claim, _), Write::Claim(b, other, _)) => (a, claim) == (b, other),
+            (Write::Part(a, part, _), Write::Part(b, other, _)) => (a, part) == (b, other),
+            (Write::Job(a, _), Write::Job(b, _)) => a == b,
+            _ => false,
+        };
+        let again = writes[index + 1..].iter().find(|other| same(other));
+        assert_eq!(again, None, "written twice in one batch, first as {write:?}");
     }
 }
 
@@ -363,6 +378,110 @@ fn idle_workers_get_a_share_of_the_only_leaf_left() {
     assert!(hand.lease(&b).is_err(), "all leaves are taken");
     hand.wait(1_000);
     assert!(hand.lease(&b).is_ok(), "one is split after a while");
+}
+
+#[test]
+fn what_a_worker_decides_is_stored_once_with_its_name() {
+    let mut hand = Hand::new();
+    hand.submit("cram", "3x5");
+    let a = hand.register("a", 1);
+    let (first, second) = (hand.lease(&a).expect("work"), hand.lease(&a).expect("work"));
+    // A fact about another node of the graph, beside a result.
+    let beside = Fact { claim: claim(&second), truth: true, work: 5_000 };
+    hand.complete(&a, &first, Verdict::Decided(true), vec![beside]);
+    let loaded = hand.storage.load().expect("what was written can be read");
+    for assignment in [&first, &second] {
+        let of_claim = loaded.claims.iter().find(|(_, stored, _)| *stored == claim(assignment));
+        let (_, _, ClaimRecord { truth, source, .. }) = of_claim.expect("it is stored");
+        assert_eq!((*truth, source.as_str()), (Some(true), "a"));
+    }
+}
+
+#[test]
+fn a_lost_worker_is_reported_with_the_leases_it_held() {
+    let mut hand = Hand::new();
+    hand.submit("cram", "3x4");
+    let a = hand.register("a", 1);
+    let held = [hand.lease(&a).expect("work"), hand.lease(&a).expect("work")];
+    hand.wait(5_000);
+    hand.heartbeat(&a, &[&held[0], &held[1]]);
+    hand.wait(30_000);
+    let lost: Vec<u32> = hand
+        .log
+        .iter()
+        .filter_map(|occurrence| match occurrence {
+            Occurrence::WorkerLost { leases, .. } => Some(*leases),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(lost, [2]);
+}
+
+#[test]
+fn a_worker_that_leaves_is_gone_at_once() {
+    let mut hand = Hand::new();
+    let (a, _b) = (hand.register("a", 1), hand.register("b", 1));
+    hand.token += 1;
+    let waits = Token(hand.token);
+    let lease = Event::Lease { token: waits, session: a.clone(), wait_ms: 5_000, cursors: Vec::new() };
+    assert_eq!(hand.step(lease), [], "there is nothing to do");
+    let replies = hand.step(Event::Unregister { token: Token(99), session: a.clone() });
+    assert!(replies.contains(&(Token(99), Reply::Unregistered)), "{replies:?}");
+    assert!(replies.iter().any(|(to, _)| *to == waits), "nobody waits any more: {replies:?}");
+    // Saying it again, as after a lost answer, is no mistake.
+    let session = a.clone();
+    assert_eq!(hand.ask(|token| Event::Unregister { token, session }), Reply::Unregistered);
+    let Reply::View { workers, .. } = hand.ask(|token| Event::View { token, job: None }) else {
+        panic!("no view")
+    };
+    assert_eq!(workers.iter().map(|view| view.worker.as_str()).collect::<Vec<_>>(), ["b"]);
+    hand.wait(60_000);
+    let of_a = |occurrence: &&Occurrence| match occurrence {
+        Occurrence::WorkerLost { worker, .. } | Occurrence::WorkerLeft { worker, .. } => worker == "a",
+        _ => false,
+    };
+    assert_eq!(hand.log.iter().filter(of_a).count(), 1, "one line: {:?}", hand.log);
+    let refused = hand.lease(&a).expect_err("it would have to register again");
+    assert!(matches!(refused, Reply::Error(CoreError::Register { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_worker_that_leaves_frees_its_leases_without_a_loss() {
+    let mut hand = Hand::new();
+    let job = hand.submit("cram", "3x4");
+    let (a, b) = (hand.register("a", 1), hand.register("b", 1));
+    let held = hand.lease(&a).expect("work");
+    let other = Session { incarnation: 2, ..a.clone() };
+    let refused = hand.ask(|token| Event::Unregister { token, session: other });
+    assert!(matches!(refused, Reply::Error(CoreError::Superseded { .. })), "{refused:?}");
+    let session = a.clone();
+    hand.ask(|token| Event::Unregister { token, session });
+    let mut claims = Vec::new();
+    while let Ok(assignment) = hand.lease(&b) {
+        claims.push(claim(&assignment));
+    }
+    assert!(claims.contains(&claim(&held)), "at once");
+    let Reply::View { jobs, .. } = hand.ask(|token| Event::View { token, job: Some(job) }) else {
+        panic!("no view")
+    };
+    assert_eq!(jobs[0].statistics.leases_lost, 0);
+}
+
+#[test]
+fn after_a_restart_a_worker_that_leaves_frees_what_was_kept_for_it() {
+    let mut hand = Hand::new();
+    hand.submit("cram", "3x4");
+    let a = hand.register("a", 1);
+    let held = hand.lease(&a).expect("work");
+    hand.restart();
+    // It names the epoch before: there is no need to register only to leave.
+    assert_eq!(hand.ask(|token| Event::Unregister { token, session: a }), Reply::Unregistered);
+    let b = hand.register("b", 1);
+    let mut claims = Vec::new();
+    while let Ok(assignment) = hand.lease(&b) {
+        claims.push(claim(&assignment));
+    }
+    assert!(claims.contains(&claim(&held)), "without the grace period");
 }
 
 #[test]

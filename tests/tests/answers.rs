@@ -88,6 +88,15 @@ fn kalah_bounds() {
     assert!(any(&holds, "at_least") >= 1, "{holds}");
     assert_eq!(any(&fails, "at_least"), 0, "{fails}");
     assert!(any(&fails, "at_most") >= 1, "{fails}");
+    for (bound, expected) in
+        [("6", "2 of 6 openings reach 6\nopening"), ("8", "no opening reaches 8\nopening")]
+    {
+        // In words, and known by now.
+        let output = grundy(["solve", "kalah", "4,3", "--at-least", bound], directory.path());
+        assert_eq!(output.code(), 0, "{output:?}");
+        let words = output.stdout;
+        assert!(words.starts_with(expected) && !words.contains("not decided"), "{words}");
+    }
 }
 
 #[test]

@@ -81,7 +81,8 @@ pub struct Settings {
     #[arg(long, value_name = "SECONDS", env = "GRUNDY_GIVE_UP_AFTER")]
     pub give_up_after: Option<u64>,
 
-    /// How to write the log to stderr. What to log is set by GRUNDY_LOG, e.g. `debug` or `grundy_worker=debug`. [default: human]
+    /// How to write the log to stderr. What to log is set by GRUNDY_LOG, e.g. `debug` or `grundy_worker=debug`, which is `info` by
+    /// default. [default: human]
     #[arg(long, value_name = "FORMAT", env = "GRUNDY_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
 }
@@ -188,7 +189,7 @@ impl TryFrom<u32> for Threads {
         if (1..=THREADS_MAX).contains(&threads) {
             Ok(Self(threads))
         } else {
-            Err(format!("{threads} threads: expected 1 to {THREADS_MAX}"))
+            Err(format!("{threads} is no number of threads: expected 1 to {THREADS_MAX}"))
         }
     }
 }
@@ -197,7 +198,9 @@ impl FromStr for Threads {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        text.parse::<u32>().map_err(|_| format!("'{text}' threads: expected 1 to {THREADS_MAX}"))?.try_into()
+        text.parse::<u32>()
+            .map_err(|_| format!("'{text}' is no number of threads: expected 1 to {THREADS_MAX}"))?
+            .try_into()
     }
 }
 
@@ -234,7 +237,7 @@ pub enum ConfigError {
         given: ByteSize,
     },
     /// Less memory than a table needs.
-    #[error("memory of {given} is too little for {threads} threads: expected at least {least}")]
+    #[error("memory of {given} is too little for {threads} thread{}: expected at least {least}", if *.threads == 1 { "" } else { "s" })]
     TooLittleMemory {
         /// For how many threads.
         threads: u32,

@@ -1,6 +1,7 @@
 //! Ending well: the first signal stops the taking of work and lets what is done be handed in, the second ends at once.
 
 use crate::error::{Exit, WorkerError};
+use std::fmt;
 use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,6 +21,17 @@ pub enum Cause {
     ParentGone,
     /// An error; see [`Drain::failure`].
     Failed,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Terminated => "SIGTERM",
+            Self::Interrupted => "SIGINT",
+            Self::ParentGone => "stdin closed",
+            Self::Failed => "failure",
+        })
+    }
 }
 
 impl Cause {
@@ -134,11 +146,11 @@ pub fn watch_signals(drain: Arc<Drain>) -> Result<(), WorkerError> {
                 if drain.begin(cause) {
                     info!(
                         event = "drain",
-                        ?cause,
+                        %cause,
                         "draining: handing in results; a second signal ends at once"
                     );
                 } else if matches!(drain.cause(), Some(Cause::Interrupted | Cause::Terminated)) {
-                    warn!(event = "abort", ?cause, "second signal: ending at once, unfinished work is lost");
+                    warn!(event = "abort", %cause, "second signal: ending at once, unfinished work is lost");
                     std::process::exit(Exit::Interrupted as i32);
                 }
             }
@@ -158,7 +170,7 @@ pub fn watch_parent(drain: Arc<Drain>) -> Result<(), WorkerError> {
         // Whatever arrives is of no interest; an error means as much as the end.
         while matches!(stdin.read(&mut buffer), Ok(1..)) {}
         if drain.begin(Cause::ParentGone) {
-            info!(event = "drain", cause = ?Cause::ParentGone, "stdin closed: draining");
+            info!(event = "drain", cause = %Cause::ParentGone, "draining: handing in results");
         }
     };
     std::thread::Builder::new()

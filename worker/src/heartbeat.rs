@@ -5,6 +5,7 @@ use crate::leases::{Epoch, LeaseId};
 use crate::retry::{Judgement, judge};
 use crate::session::{Client, Registration, reason};
 use grundy_proto::{limits, v1};
+use grundy_tables::TableStatistics;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -123,7 +124,8 @@ impl Summary {
         let nodes = shared.leases.nodes();
         let nodes_per_second = (nodes - self.nodes) as f64 / elapsed.as_secs_f64();
         let results = shared.outbox.acknowledged();
-        let (leases, table) = (shared.leases.len(), shared.table.statistics());
+        let leases = shared.leases.len();
+        let TableStatistics { hits, misses, dropped, disk_writes, read_back, .. } = shared.table.statistics();
         let entries = shared.table.entries_on_disk();
         info!(
             event = "summary",
@@ -132,7 +134,11 @@ impl Summary {
             nodes_per_second = nodes_per_second.round(),
             results,
             entries,
-            ?table,
+            hits,
+            misses,
+            dropped,
+            disk_writes,
+            read_back,
             "working"
         );
         *self = Self { last: Instant::now(), nodes };

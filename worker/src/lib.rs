@@ -33,7 +33,7 @@ pub use error::{Exit, WorkerError};
 
 use engines::{EngineThread, Shared, guarded};
 use facts::FactBook;
-use grundy_tables::{EndgameMemory, EndgameTables, WorkerMemory, split_memory};
+use grundy_tables::{EndgameMemory, EndgameTables, TableStatistics, WorkerMemory, split_memory};
 use leases::Leases;
 use outbox::Outbox;
 use session::{Identity, Session};
@@ -43,7 +43,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 /// Threads that drive connections: their work is small, and two keep one slow spool write from delaying all calls.
 const RUNTIME_THREADS: usize = 2;
@@ -69,33 +69,27 @@ pub struct Options {
     pub give_up_after: Option<Duration>,
 }
 
-impl Options {
-    /// How the bytes are shared out.
-    fn split_memory(&self) -> WorkerMemory {
-        split_memory(self.memory, self.threads as usize, self.endgame_memory)
-    }
-}
-
 /// Runs a worker until it is drained.
 ///
 /// # Errors
 /// [`WorkerError`] when it cannot go on.
 pub fn run(options: &Options, drain: &Arc<Drain>) -> Result<Exit, WorkerError> {
-    let WorkerMemory { engines, endgame, .. } = options.split_memory();
-    let memory = EndgameMemory { mapped: endgame, private: engines };
-    let tables = EndgameTables::new(options.endgame.clone(), memory);
-    run_with(options, drain, engines::all_games(Arc::new(tables)))
+    run_with(options, drain, |memory| {
+        let memory = EndgameMemory { mapped: memory.endgame, private: memory.engines };
+        engines::all_games(Arc::new(EndgameTables::new(options.endgame.clone(), memory)))
+    })
 }
 
-/// [`run`] with engines of the caller's choice.
+/// [`run`] with engines of the caller's choice, made for the memory they are given.
 ///
 /// # Errors
 /// As [`run`].
 pub fn run_with(
     options: &Options,
     drain: &Arc<Drain>,
-    engines: Arc<EngineFactory>,
+    engines: impl FnOnce(&WorkerMemory) -> Arc<EngineFactory>,
 ) -> Result<Exit, WorkerError> {
+    let memory = split_memory(options.memory, options.threads as usize, options.endgame_memory);
     let identity = Identity {
         coordinator: options.coordinator.clone(),
         worker: options.name.clone(),
@@ -103,7 +97,7 @@ pub fn run_with(
         threads: options.threads,
     };
     let session = Arc::new(Session::new(identity, options.give_up_after, Arc::clone(drain))?);
-    let storage = storage::open(&options.data, &options.split_memory())?;
+    let storage = storage::open(&options.data, &memory)?;
     let runtime = runtime()?;
     let client = {
         let _context = runtime.enter();
@@ -125,7 +119,7 @@ pub fn run_with(
         facts: FactBook::default(),
         outbox: Arc::new(outbox),
         table: Arc::clone(&storage.table),
-        engines,
+        engines: engines(&memory),
     });
     let worked = work(&shared, &runtime, options.threads);
     // Whatever still waits for an answer has been spooled or given up.
@@ -135,15 +129,41 @@ pub fn run_with(
     let flushed = storage.table.flush();
     let statistics = storage.table.statistics();
     let (results, nodes) = (shared.outbox.acknowledged(), shared.leases.nodes());
-    info!(event = "end", results, nodes, entries = storage.table.entries_on_disk(), ?statistics, "ended");
+    let TableStatistics {
+        hits,
+        misses,
+        stores,
+        dropped,
+        disk_writes,
+        loaded,
+        read_back,
+        corrupt,
+        failed_writes,
+    } = statistics;
+    let entries = storage.table.entries_on_disk();
+    info!(
+        event = "end",
+        results,
+        nodes,
+        entries,
+        hits,
+        misses,
+        stores,
+        dropped,
+        disk_writes,
+        loaded,
+        read_back,
+        corrupt,
+        failed_writes,
+        "ended"
+    );
     shared.contradicted();
     if let Some(failure) = drain.failure() {
         return Err(failure);
     }
     flushed?;
-    if statistics.corrupt > 0 {
-        let found = statistics.corrupt;
-        error!(event = "corruption", found, data = %options.data.display(), "corrupt table entries were found and passed over: check the disk");
+    if corrupt > 0 {
+        error!(event = "corruption", found = corrupt, data = %options.data.display(), "corrupt table entries were found and passed over: check the disk");
         return Ok(Exit::Corruption);
     }
     Ok(drain.exit())
@@ -174,6 +194,12 @@ fn work(shared: &Arc<Shared>, runtime: &Runtime, threads: u32) -> Result<(), Wor
     runtime.block_on(shared.outbox.finish());
     end_heartbeat.send_replace(true);
     join(heartbeat);
+    // After the last heartbeat, which would only register again. A worker that has failed is for the coordinator to miss.
+    if shared.drain.failure().is_none()
+        && let Err(status) = runtime.block_on(shared.session.unregister(&shared.client))
+    {
+        debug!(event = "unregister", reason = %session::reason(&status), "not unregistered: the coordinator will miss this worker");
+    }
     Ok(())
 }
 

@@ -27,6 +27,9 @@ const PROBE_AFTER: Duration = Duration::from_secs(15);
 /// An unanswered probe ends the connection after this long.
 const PROBE_DEADLINE: Duration = Duration::from_secs(10);
 
+/// How long the call that ends a session may take.
+const GOODBYE: Duration = Duration::from_secs(2);
+
 /// What the coordinator answered to Register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Registration {
@@ -219,6 +222,20 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Tells the coordinator that this run ends in order. Tried once and for a moment only: a coordinator that does not hear of it
+    /// finds the worker silent soon enough.
+    ///
+    /// # Errors
+    /// The coordinator's or the connection's words.
+    pub async fn unregister(&self, client: &Client) -> Result<(), Status> {
+        // Who never registered has nothing to take back.
+        let Some(registration) = *self.registration.borrow() else { return Ok(()) };
+        let mut request = Request::new(v1::UnregisterRequest { session: Some(self.header(&registration)) });
+        request.set_timeout(GOODBYE);
+        client.clone().unregister(request).await?;
+        Ok(())
     }
 
     async fn register(&self, client: &Client) -> Result<v1::RegisterResponse, Status> {

@@ -14,7 +14,7 @@ pub struct Storage {
     pub spool: Spool,
 }
 
-/// Opens or creates a worker's data directory, with the shares that table and storage have of `memory`.
+/// Opens or creates a worker's data directory, with this memory.
 ///
 /// # Errors
 /// [`WorkerError::Storage`] names the directory and what to do.

@@ -61,7 +61,7 @@ fn what_is_wrong_with_the_configuration_is_named() -> Check {
         (&[], &[], "--coordinator"),
         (&["--config", file], &[], "memroy"),
         (&["--coordinator", "https://a:1"], &[], "scheme 'https'"),
-        (&["--coordinator", "a:1"], &[("GRUNDY_THREADS", "0")], "GRUNDY_THREADS|0 threads"),
+        (&["--coordinator", "a:1"], &[("GRUNDY_THREADS", "0")], "0 is no number of threads"),
         (&["--coordinator", "a:1", "--frobnicate"], &[], "--frobnicate"),
         (&["--coordinator", "a:1"], &[("GRUNDY_MEMORY", "1KiB")], "memory"),
     ];
@@ -185,8 +185,9 @@ fn a_restarted_worker_starts_warm_and_says_so() -> Check {
         let digits: String = found.chars().take_while(char::is_ascii_digit).collect();
         entries.push(digits.parse::<u64>()?);
     }
-    assert!(nodes[0] > 2_000 && entries[0] == 0, "{nodes:?} nodes, {entries:?} entries");
-    assert!(nodes[1] < nodes[0] && entries[1] > 0, "{nodes:?} nodes, {entries:?} entries");
+    // Against each other only: a better engine needs fewer nodes both times.
+    assert!(nodes[1] < nodes[0], "{nodes:?} nodes, {entries:?} entries");
+    assert!(entries[0] == 0 && entries[1] > 0, "{nodes:?} nodes, {entries:?} entries");
     Ok(())
 }
 
@@ -224,5 +225,10 @@ fn the_worker_ends_with_its_parent_if_told_to() -> Check {
     drop(worker.0.stdin.take());
     let (exit, log) = worker.exit()?;
     assert_eq!(exit, Some(0), "{log}");
+    // In words and named fields, not as the program's types print themselves.
+    for part in ["stdin closed", "hits=0", "disk_writes=0"] {
+        assert!(log.contains(part), "{part} is not in:\n{log}");
+    }
+    assert!(!log.contains("ParentGone") && !log.contains("TableStatistics"), "{log}");
     Ok(())
 }

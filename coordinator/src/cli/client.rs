@@ -2,6 +2,7 @@
 
 use super::config::{ConfigFile, CoordinatorArgs};
 use crate::exit::{Exit, Failure};
+use crate::service::status::RETRYABLE_KEY;
 use anyhow::anyhow;
 use grundy_proto::limits;
 use grundy_proto::v1::grundy_service_client::GrundyServiceClient;
@@ -17,9 +18,10 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// A coordinator that can be called.
 pub(super) struct Client {
-    /// The generated client.
+    /// The generated client. It connects again after its connection broke.
     pub service: GrundyServiceClient<Channel>,
-    address: String,
+    /// Where the coordinator is, as it was given.
+    pub address: String,
 }
 
 impl Client {
@@ -44,7 +46,7 @@ impl Client {
     /// A failed call as a failure of the program.
     pub fn failure(&self, status: &Status) -> Failure {
         match status.code() {
-            Code::Unavailable | Code::DeadlineExceeded => unreachable(&self.address, status.message()),
+            Code::Unavailable | Code::DeadlineExceeded => unreachable(&self.address, &reason(status)),
             Code::InvalidArgument => Failure::message(Exit::Usage, status.message()),
             Code::NotFound => Failure::message(Exit::NotFound, status.message()),
             Code::DataLoss => Failure::message(Exit::Corruption, status.message()),
@@ -53,8 +55,29 @@ impl Client {
     }
 }
 
-fn unreachable(address: &str, reason: &str) -> Failure {
+/// The coordinator does not answer.
+pub(super) fn unreachable(address: &str, reason: &str) -> Failure {
     Failure::message(Exit::Unreachable, format!("no coordinator answers at {address}: {reason}"))
+}
+
+/// Whether a failed call may succeed when it is repeated. The coordinator says so itself; a failure without its word is the
+/// connection's, unless the code says that something else answers there.
+pub(super) fn may_pass(status: &Status) -> bool {
+    match status.metadata().get(RETRYABLE_KEY) {
+        Some(retryable) => retryable == "true",
+        None => matches!(
+            status.code(),
+            Code::Unavailable | Code::Unknown | Code::Internal | Code::Cancelled | Code::DeadlineExceeded
+        ),
+    }
+}
+
+/// A status in words: those of the coordinator, or the cause at the bottom of what happened to the connection.
+pub(super) fn reason(status: &Status) -> String {
+    match std::error::Error::source(status) {
+        Some(source) => innermost(source),
+        None => status.message().to_owned(),
+    }
 }
 
 /// The cause at the bottom: the outer ones say only that a connection failed.

@@ -9,6 +9,7 @@ use bytesize::ByteSize;
 use serde::Deserialize;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where a coordinator listens, and is looked for, unless told otherwise.
 pub(super) const ADDRESS_DEFAULT: &str = "127.0.0.1:4848";
@@ -33,6 +34,8 @@ pub(super) struct ConfigFile {
     pub endgame: Option<PathBuf>,
     /// Memory that mapped endgame databases may take.
     pub endgame_memory: Option<ByteSize>,
+    /// Seconds for which a coordinator that went away is waited for.
+    pub give_up_after: Option<u64>,
     /// The `grundy-worker` program.
     pub worker_program: Option<PathBuf>,
     /// How log lines look.
@@ -58,7 +61,7 @@ pub(super) struct GlobalArgs {
     /// Read settings from this TOML file
     #[arg(long, global = true, env = "GRUNDY_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Format of log lines
+    /// Format of log lines on stderr; which are written is set by GRUNDY_LOG, such as debug [default: human]
     #[arg(long, global = true, env = "GRUNDY_LOG_FORMAT", value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
 }
@@ -86,16 +89,39 @@ pub(super) struct CoordinatorArgs {
 }
 
 impl CoordinatorArgs {
+    /// What a command that reads the flag itself was given.
+    pub fn given(coordinator: Option<String>) -> Self {
+        Self { coordinator }
+    }
+
     /// The address.
     pub fn address(&self, file: &ConfigFile) -> String {
         pick(&self.coordinator, &file.coordinator, || ADDRESS_DEFAULT.to_owned())
     }
 }
 
+/// How long a coordinator that went away is waited for, unless told otherwise: longer than it takes to restart.
+const GIVE_UP_AFTER_S: u64 = 60;
+
+/// The patience of commands that follow a job.
+#[derive(clap::Args)]
+pub(super) struct PatienceArgs {
+    /// When following a job, seconds without the coordinator after which to end with exit code 4 [default: 60]
+    #[arg(long, env = "GRUNDY_GIVE_UP_AFTER", value_name = "SECONDS")]
+    give_up_after: Option<u64>,
+}
+
+impl PatienceArgs {
+    /// The time.
+    pub fn give_up_after(&self, file: &ConfigFile) -> Duration {
+        Duration::from_secs(pick(&self.give_up_after, &file.give_up_after, || GIVE_UP_AFTER_S))
+    }
+}
+
 /// Where the data are.
 #[derive(clap::Args)]
 pub(super) struct DataArgs {
-    /// Data directory
+    /// Data directory [default: solve has one for each problem in ./grundy-data; serve has none]
     #[arg(long, env = "GRUNDY_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
 }
@@ -105,17 +131,12 @@ impl DataArgs {
     pub fn directory(&self, file: &ConfigFile) -> Option<PathBuf> {
         self.data.clone().or_else(|| file.data.clone())
     }
-
-    /// The directory if a flag or the environment names one.
-    pub fn named(&self) -> Option<&Path> {
-        self.data.as_deref()
-    }
 }
 
 /// How much memory to use.
 #[derive(clap::Args)]
 pub(super) struct MemoryArgs {
-    /// Memory to use in all, such as 4GiB
+    /// Memory to use in all, such as 4GiB [default: half of the machine's]
     #[arg(long, env = "GRUNDY_MEMORY", value_name = "SIZE")]
     memory: Option<ByteSize>,
 }
@@ -163,14 +184,19 @@ impl EndgameMemoryArgs {
 #[derive(clap::Args)]
 pub(super) struct WorkerArgs {
     /// Worker processes [default: one for each core and thread]
-    #[arg(long, env = "GRUNDY_WORKERS", value_name = "N")]
+    #[arg(long, env = "GRUNDY_WORKERS", value_name = "N", value_parser = at_least_one)]
     workers: Option<NonZeroU32>,
     /// Search threads of each worker process [default: 1]
-    #[arg(long, env = "GRUNDY_THREADS", value_name = "N")]
+    #[arg(long, env = "GRUNDY_THREADS", value_name = "N", value_parser = at_least_one)]
     threads: Option<NonZeroU32>,
     /// The grundy-worker program [default: the one beside this program]
     #[arg(long, env = "GRUNDY_WORKER", value_name = "FILE")]
     worker_program: Option<PathBuf>,
+}
+
+/// Reads a number that may not be 0.
+fn at_least_one(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| "expected a whole number of at least 1".to_owned())
 }
 
 impl WorkerArgs {

@@ -6,7 +6,7 @@ use super::output;
 use crate::exit::{Exit, Failure};
 use grundy_proto::v1;
 
-/// Have a coordinator hand out nothing more, wait for what is in flight, write everything and end
+/// Have a coordinator hand out nothing more, and end once what is in flight is handed in; returns at once
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

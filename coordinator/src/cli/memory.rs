@@ -1,5 +1,6 @@
 //! How much memory there is, and how `solve` shares it out.
 
+use super::output::counted;
 use bytesize::ByteSize;
 use grundy_tables::machine::{machine_memory, process_memory};
 use grundy_tables::{PROCESS_BYTES, StorageMemory, worker_memory_min};
@@ -67,17 +68,21 @@ pub(super) fn worker_shares(
         // The coordinator's share grows with the total: a ninth more than the sum is enough.
         let enough = (PROCESS_BYTES as u64 + u64::from(workers) * least) * 8 / 7;
         return Err(format!(
-            "memory of {} is too little for a coordinator and {workers} workers of {threads} threads: expected at least {}, or fewer of them",
+            "memory of {} is too little for a coordinator and {} of {}: expected at least {}, or fewer of them",
             ByteSize(total),
+            counted(workers.into(), "worker"),
+            counted(threads.into(), "thread"),
             ByteSize(enough)
         ));
     };
     let endgame = endgame.unwrap_or(spare / 2);
     if endgame > spare {
         return Err(format!(
-            "endgame memory of {} is too much of a memory of {} for {workers} workers of {threads} threads: expected at most {}",
+            "endgame memory of {} is too much of a memory of {} for {} of {}: expected at most {}",
             ByteSize(endgame),
             ByteSize(total),
+            counted(workers.into(), "worker"),
+            counted(threads.into(), "thread"),
             ByteSize(spare)
         ));
     }
@@ -113,6 +118,7 @@ mod tests {
             assert!(worker_shares(enough, workers, threads, None).is_ok(), "{workers} workers");
             let words = worker_shares(enough / 2, workers, threads, None).expect_err("half of enough");
             assert!(words.contains("at least"), "{words}");
+            assert_eq!(words.contains("1 thread:"), threads == 1, "{words}");
             let words = worker_shares(enough, workers, threads, Some(enough)).expect_err("all of it");
             assert!(words.contains("endgame memory") && words.contains("at most"), "{words}");
         }

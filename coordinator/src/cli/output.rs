@@ -199,14 +199,13 @@ pub(super) fn progress_words(view: &v1::JobView) -> String {
         return String::new();
     };
     let mut words = format!(
-        "{}: {} of {} decided, {} nodes at {}/s, {} worker{}, {}",
+        "{}: {} of {} decided, {} nodes at {}/s, {}, {}",
         s.phase,
         s.decided,
         s.total,
         count_words(s.nodes as f64),
         count_words(s.nodes_per_second),
-        s.workers,
-        if s.workers == 1 { "" } else { "s" },
+        counted(s.workers.into(), "worker"),
         time_words(s.active_ms),
     );
     if let Some(remaining_ms) = s.remaining_ms {
@@ -216,6 +215,11 @@ pub(super) fn progress_words(view: &v1::JobView) -> String {
         words.push_str(&format!(", {} parked", s.parked));
     }
     words
+}
+
+/// A number with the word for what it counts: `1 worker`, `2 workers`.
+pub(super) fn counted(number: u64, word: &str) -> String {
+    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A count in three figures: `812`, `4.07k`, `12.3M`.
@@ -296,12 +300,12 @@ impl<'a> From<&'a v1::WorkerView> for Worker<'a> {
 pub(super) fn print_worker(view: &v1::WorkerView) -> io::Result<()> {
     let state = if view.lost { "lost" } else { "up" };
     print(&format!(
-        "worker {}: {state}, heard of {} ago, {} of {} threads busy, {} results, {} nodes",
+        "worker {}: {state}, heard of {} ago, {} of {} busy, {}, {} nodes",
         view.worker,
         time_words(view.silent_ms),
         view.leases_open,
-        view.threads,
-        view.results,
+        counted(view.threads.into(), "thread"),
+        counted(view.results, "result"),
         count_words(view.nodes as f64),
     ))
 }

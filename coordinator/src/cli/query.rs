@@ -1,21 +1,19 @@
 //! `grundy query`: what a job knows of a position.
 
 use super::client::{Client, call};
-use super::config::{ConfigFile, CoordinatorArgs, DataArgs};
+use super::config::{ConfigFile, CoordinatorArgs};
 use super::output;
-use crate::actor;
 use crate::answer::{self, InWords};
-use crate::core::Options;
-use crate::core::api::{CoreError, Event, Reply};
+use crate::core::api::{Action, CoreError, Event, Millis, Reply, Token};
+use crate::core::{Core, Options};
 use crate::exit::{Exit, Failure};
-use crate::server;
 use grundy_proto::v1;
 use grundy_tables::jobs::record::JobId;
-use grundy_tables::{JobStorage, RocksJobs, StorageMemory};
+use grundy_tables::{RocksJobs, StorageError, StorageMemory};
 use serde::Serialize;
 use serde_json::Value;
-use std::path::Path;
-use std::sync::Arc;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 /// Ask what a job knows of a position, of a running coordinator or of a data directory
 #[derive(clap::Args)]
@@ -24,10 +22,14 @@ pub(super) struct Args {
     job: u64,
     /// The position in the game's notation [default: the job's own]
     position: Option<String>,
-    #[command(flatten)]
-    coordinator: CoordinatorArgs,
-    #[command(flatten)]
-    data: DataArgs,
+    // Without their variables: of those the parser cannot tell that a flag beside them is meant to win.
+    /// Address of the coordinator [env: GRUNDY_COORDINATOR] [default: 127.0.0.1:4848]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "data")]
+    coordinator: Option<String>,
+    /// Ask this data directory, which no coordinator may have open, and only read it [env: GRUNDY_DATA, unless
+    /// GRUNDY_COORDINATOR is set]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -42,13 +44,37 @@ struct Answered {
     answer: Value,
 }
 
+/// Who is asked.
+#[derive(PartialEq, Eq, Debug)]
+enum Source {
+    /// A coordinator, by this address or else the configuration file's.
+    Coordinator(Option<String>),
+    /// A directory.
+    Directory(PathBuf),
+}
+
+/// Flags first, then the environment. There a coordinator goes before a directory, which is likely set for `serve`; and so it is
+/// in the configuration file, whose directory is not asked at all.
+fn source(args: &Args, variable: impl Fn(&str) -> Option<OsString>) -> Source {
+    let variable = |name| variable(name).filter(|value| !value.is_empty());
+    match (&args.coordinator, &args.data) {
+        (Some(address), _) => return Source::Coordinator(Some(address.clone())),
+        (None, Some(directory)) => return Source::Directory(directory.clone()),
+        (None, None) => {}
+    }
+    match (variable("GRUNDY_COORDINATOR"), variable("GRUNDY_DATA")) {
+        (Some(address), _) => Source::Coordinator(Some(address.to_string_lossy().into_owned())),
+        (None, Some(directory)) => Source::Directory(directory.into()),
+        (None, None) => Source::Coordinator(None),
+    }
+}
+
 pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
     let position = args.position.clone().unwrap_or_default();
-    // A directory in the configuration file is there for `serve`; here it takes a flag to go past the coordinator.
-    let response = match args.data.named() {
-        Some(directory) => from_directory(directory, args.job, position).await?,
-        None => {
-            let mut client = Client::connect(&args.coordinator, file).await?;
+    let response = match source(&args, |name| std::env::var_os(name)) {
+        Source::Directory(directory) => from_directory(&directory, args.job, position)?,
+        Source::Coordinator(address) => {
+            let mut client = Client::connect(&CoordinatorArgs::given(address), file).await?;
             let request = call(v1::QueryRequest { job: args.job, position });
             client.service.query(request).await.map_err(|status| client.failure(&status))?.into_inner()
         }
@@ -68,30 +94,30 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
 }
 
 /// Asks a directory that no coordinator has open.
-async fn from_directory(directory: &Path, job: u64, position: String) -> Result<v1::QueryResponse, Failure> {
+fn from_directory(directory: &Path, job: u64, position: String) -> Result<v1::QueryResponse, Failure> {
     if !directory.is_dir() {
-        // Opening would create it.
-        return Err(Failure::message(
-            Exit::NotFound,
-            format!("there is no directory {}", directory.display()),
-        ));
+        let words = format!("there is no directory {}", directory.display());
+        return Err(Failure::message(Exit::NotFound, words));
     }
-    let storage: Arc<dyn JobStorage> = Arc::new(RocksJobs::open(directory, &StorageMemory::default())?);
-    let loaded = storage.load()?;
-    let handle = actor::spawn(storage, loaded, Options::default())?;
-    let asked = handle.ask(|token| Event::Query { token, job: JobId(job), position }).await;
-    server::stop(&handle).await?;
-    match asked {
-        Ok(Reply::Known { decided, answer }) => Ok(v1::QueryResponse {
+    let (epoch, loaded) = RocksJobs::read(directory, &StorageMemory::default())?;
+    let mut core = Core::new(epoch, Options::default(), loaded, Millis(0)).map_err(|reason| {
+        StorageError::Corrupt { place: format!("the checkpoint in {}", directory.display()), reason }
+    })?;
+    // A job whose last result is there but not yet its answer is finished by a tick. Nothing of this is written.
+    core.step(Millis(0), Event::Tick);
+    let asked = core.step(Millis(0), Event::Query { token: Token(0), job: JobId(job), position });
+    let reply = asked.into_iter().find_map(|action| match action {
+        Action::Reply(_, reply) => Some(reply),
+        Action::Commit(..) | Action::Log(_) => None,
+    });
+    match reply {
+        Some(Reply::Known { decided, answer }) => Ok(v1::QueryResponse {
             decided,
             answer_json: answer::json(&answer),
             answer_text: InWords(&answer).to_string(),
         }),
-        Ok(_) => Err(Failure::message(Exit::Failed, "the core's reply does not fit the question")),
-        Err(error @ actor::AskError::Core(CoreError::NoSuchJob(_))) => {
-            Err(Failure::new(Exit::NotFound, error))
-        }
-        Err(error @ actor::AskError::Core(_)) => Err(Failure::usage(error)),
-        Err(error) => Err(Failure::new(Exit::Failed, error)),
+        Some(Reply::Error(error @ CoreError::NoSuchJob(_))) => Err(Failure::new(Exit::NotFound, error)),
+        Some(Reply::Error(error)) => Err(Failure::usage(error)),
+        _ => Err(Failure::message(Exit::Failed, "the core's reply does not fit the question")),
     }
 }

@@ -32,7 +32,9 @@ impl From<ServerError> for Failure {
     fn from(error: ServerError) -> Self {
         match error {
             ServerError::Storage(error) => error.into(),
-            ServerError::Bind { ref source, .. } if source.kind() == std::io::ErrorKind::InvalidInput => {
+            ServerError::Bind { error: ref reason, .. }
+                if reason.kind() == std::io::ErrorKind::InvalidInput =>
+            {
                 Self::usage(error)
             }
             error => Self::new(Exit::Failed, error),

@@ -1,10 +1,10 @@
 //! `grundy submit`: hands a problem to a coordinator.
 
 use super::client::{Client, call, present};
-use super::config::{ConfigFile, CoordinatorArgs};
+use super::config::{ConfigFile, CoordinatorArgs, PatienceArgs};
 use super::output::{self, Job};
 use super::problem::ProblemArgs;
-use super::watch;
+use super::watch::{self, Follow};
 use crate::exit::{Exit, Failure};
 use grundy_proto::v1;
 
@@ -15,6 +15,8 @@ pub(super) struct Args {
     problem: ProblemArgs,
     #[command(flatten)]
     coordinator: CoordinatorArgs,
+    #[command(flatten)]
+    patience: PatienceArgs,
     /// Wait for the answer
     #[arg(long)]
     watch: bool,
@@ -38,7 +40,8 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
         output::complain(&format!("job {job}{}", if resumed { ", known before" } else { "" }));
     }
     if args.watch {
-        watch::follow(&mut client, job, watch::INTERVAL_MS_DEFAULT, args.json).await
+        let (interval_ms, give_up_after) = (watch::INTERVAL_MS_DEFAULT, args.patience.give_up_after(file));
+        Follow { client, job, interval_ms, json: args.json, give_up_after }.run().await
     } else {
         Ok(Exit::Done)
     }

@@ -179,6 +179,13 @@ pub enum Event {
         /// Why, in words.
         reason: String,
     },
+    /// A run of a worker ends in order.
+    Unregister {
+        /// Who waits.
+        token: Token,
+        /// Who goes. Any epoch.
+        session: Session,
+    },
     /// Time has passed. Sent every few hundred milliseconds.
     Tick,
 }
@@ -297,6 +304,8 @@ pub enum Reply {
     Part(PartDescription),
     /// To [`Event::Release`].
     Released,
+    /// To [`Event::Unregister`].
+    Unregistered,
     /// To any of them.
     Error(CoreError),
 }
@@ -430,6 +439,7 @@ pub enum Occurrence {
     JobFailed { job: JobId, reason: String },
     WorkerRegistered { worker: String, incarnation: u64, threads: u32, superseded: bool },
     WorkerLost { worker: String, incarnation: u64, silent_ms: u64, leases: u32 },
+    WorkerLeft { worker: String, incarnation: u64, leases: u32, results: u64, nodes: u64 },
     LeaseGranted { job: JobId, lease: LeaseId, worker: String, task: String, budget_nodes: u64 },
     LeaseRenewedAcrossEpochs { job: JobId, lease: LeaseId, worker: String },
     LeaseEnded { job: JobId, lease: LeaseId, worker: String, why: String, nodes: u64 },

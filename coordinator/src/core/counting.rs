@@ -63,8 +63,6 @@ pub struct Counting {
     /// Parts of each level up to the current stage's.
     parts: Vec<u32>,
     total: Option<u128>,
-    /// While parts are read back: the parts of the next stage, as the one at hand has them.
-    restored_next: Option<u32>,
 }
 
 /// A stage was finished.
@@ -104,14 +102,15 @@ impl Counting {
             stage: 0,
             parts: vec![1],
             total: None,
-            restored_next: None,
         };
-        // In order of stages, so that each finds its number of parts known. What was stored says how many a stage puts out.
+        // In order of stages, so that each finds its number of parts known.
         for (part, record) in done {
-            counting.restored_next = Some(record.outputs.len() as u32);
-            counting.finish(part, record)?;
+            counting.check(part)?;
+            // The first part of a stage says how many runs the stage puts out, whatever the settings would make of it now.
+            let first = counting.records(part.stage).next().unwrap_or(&record);
+            let parts_next = if part.stage == counting.levels { 0 } else { first.outputs.len() as u32 };
+            counting.take_in(part, record, parts_next)?;
         }
-        counting.restored_next = None;
         Ok(counting)
     }
 
@@ -153,8 +152,6 @@ impl Counting {
         let here = self.parts[stage as usize];
         if stage == self.levels {
             0
-        } else if let Some(parts) = self.restored_next.filter(|_| stage == self.stage) {
-            parts
         } else if let Some(first) = self.records(stage).next() {
             first.outputs.len() as u32
         } else if stage + 1 == self.levels && self.near == Some(stage) {
@@ -231,18 +228,24 @@ impl Counting {
     /// # Errors
     /// [`CountingError::Malformed`] for a part of a stage that has not begun, or that the stage does not have.
     pub fn spec(&self, part: PartId) -> Result<PartSpec, CountingError> {
-        let malformed = |reason: String| CountingError::Malformed { part, reason };
-        if part.stage > self.stage {
-            return Err(malformed(format!("stage {} is being worked on", self.stage)));
-        }
-        let parts = self.parts[part.stage as usize];
-        if part.part >= parts {
-            return Err(malformed(format!("the stage has {parts} parts")));
-        }
+        self.check(part)?;
         // A level is put out by the stage before it, level 0 by none.
         let runs_of = |level: u32| level.checked_sub(1).map_or(0, |stage| self.parts[stage as usize]);
         let (inputs, join_inputs) = (runs_of(part.stage), self.join_level(part.stage).map_or(0, runs_of));
         Ok(PartSpec { part, parts_next: self.parts_next(part.stage), inputs, join_inputs })
+    }
+
+    /// Checks that a part is of a stage that has begun, and that the stage has it.
+    fn check(&self, part: PartId) -> Result<(), CountingError> {
+        let malformed = |reason: String| Err(CountingError::Malformed { part, reason });
+        if part.stage > self.stage {
+            return malformed(format!("stage {} is being worked on", self.stage));
+        }
+        let parts = self.parts[part.stage as usize];
+        if part.part >= parts {
+            return malformed(format!("the stage has {parts} parts"));
+        }
+        Ok(())
     }
 
     /// The other level that a stage reads, if it joins two.
@@ -272,7 +275,18 @@ impl Counting {
     /// # Errors
     /// [`CountingError`]; after a contradiction or an overflow the job must stop.
     pub fn finish(&mut self, part: PartId, record: PartRecord) -> Result<Option<Finished>, CountingError> {
-        let outputs = self.spec(part)?.parts_next as usize;
+        let parts_next = self.spec(part)?.parts_next;
+        self.take_in(part, record, parts_next)
+    }
+
+    /// Takes in a finished part of a stage that puts out this many runs a part.
+    fn take_in(
+        &mut self,
+        part: PartId,
+        record: PartRecord,
+        parts_next: u32,
+    ) -> Result<Option<Finished>, CountingError> {
+        let outputs = parts_next as usize;
         if record.outputs.len() != outputs || record.checksums.len() != outputs {
             let (runs, sums) = (record.outputs.len(), record.checksums.len());
             let reason = format!("{runs} output runs with {sums} checksums, {outputs} are expected");
@@ -305,7 +319,6 @@ impl Counting {
         }
         let stage = self.stage;
         let (boards, boards_with_images) = self.level_size(stage);
-        let parts_next = self.parts_next(stage);
         if stage == self.levels {
             let total = self
                 .records(stage)

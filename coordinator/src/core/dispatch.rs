@@ -43,8 +43,9 @@ impl Core {
                 .find_map(|job| Some((job.id, job.choose(worker, &core.options)?)))
         };
         let chosen = choose(self).or_else(|| {
-            self.split_for_idle(now, step);
-            choose(self)
+            // Every event comes by here while somebody waits, and looking through all leases each time would be dear.
+            let split = now >= self.split_from && self.split_for_idle(now, step);
+            if split { choose(self) } else { None }
         });
         let (id, (task, spec, root)) = chosen?;
         let lease = LeaseId(self.next_lease);
@@ -88,15 +89,21 @@ impl Core {
     }
 
     /// When all leaves are taken: splits the heaviest that has been worked on for a while, so that its children can be handed out.
-    /// Its own lease goes on; whoever is first decides it.
-    pub(super) fn split_for_idle(&mut self, now: Millis, step: &mut Step) {
-        let old_enough = |lease: &&Lease| {
-            now.since(lease.granted) >= self.options.split_idle_ms && matches!(lease.task, Task::Claim(_))
-        };
+    /// Its own lease goes on; whoever is first decides it. Returns whether any was split; if none, notes when to look again.
+    fn split_for_idle(&mut self, now: Millis, step: &mut Step) -> bool {
+        let idle_ms = self.options.split_idle_ms;
+        // Leases granted from now on come of age later than this.
+        let mut look_again = now.plus(idle_ms);
         let mut held: BTreeMap<JobId, Vec<Task>> = BTreeMap::new();
-        for lease in self.leases.values().filter(old_enough) {
-            held.entry(lease.job).or_default().push(lease.task.clone());
+        for lease in self.leases.values().filter(|lease| matches!(lease.task, Task::Claim(_))) {
+            let of_age = lease.granted.plus(idle_ms);
+            if of_age <= now {
+                held.entry(lease.job).or_default().push(lease.task.clone());
+            } else {
+                look_again = look_again.min(of_age);
+            }
         }
+        let mut split = false;
         for (id, tasks) in held {
             let Some(job) = self.jobs.get_mut(&id).filter(|job| job.is_running()) else {
                 continue;
@@ -111,20 +118,21 @@ impl Core {
             let Some(leaf) = claims.graph.heaviest_leaf(nodes) else {
                 continue;
             };
-            let task = Task::Claim(claims.graph.node(leaf).claim.clone());
-            let result = claims.graph.expand(claims.plan.rules(), leaf, &[]);
-            match result {
+            split = true;
+            let claim = claims.graph.node(leaf).claim.clone();
+            match claims.graph.expand(claims.plan.rules(), leaf, &[]) {
                 Ok(children) => {
-                    if let (Task::Claim(claim), Work::Claims(claims)) = (&task, &job.work) {
-                        let record = claims.record_of(claim, 0, "");
-                        step.writes.push(Write::Claim(id, claim.clone(), record));
-                    }
-                    self.log_split(id, &task, children, step);
+                    claims.write_open(id, &claim, &mut step.writes);
+                    self.log_split(id, &Task::Claim(claim), children, step);
                     self.advance(id, now, step);
                 }
                 Err(error) => self.fail(id, error.to_string(), step),
             }
         }
+        if !split {
+            self.split_from = look_again;
+        }
+        split
     }
 
     pub(super) fn log_split(&self, id: JobId, task: &Task, children: u32, step: &mut Step) {

@@ -24,7 +24,7 @@ impl Core {
                 step.log.push(Occurrence::JobSolved { job: id, answer: job.answer(), nodes, active_ms });
                 step.synced = true;
                 self.end_leases_of(id, "the job is solved", step);
-                self.write_job(id, step);
+                step.write_job(id);
             }
             Err(error) => self.fail(id, error.to_string(), step),
         }
@@ -36,7 +36,7 @@ impl Core {
             step.log.push(Occurrence::JobFailed { job: id, reason });
             step.synced = true;
             self.end_leases_of(id, "the job has failed", step);
-            self.write_job(id, step);
+            step.write_job(id);
         }
     }
 

@@ -59,6 +59,8 @@ pub struct Claims {
     pub shared: Vec<(Fact, String)>,
     /// Leases in flight by the root they were chosen under.
     pub in_flight: BTreeMap<NodeId, u32>,
+    /// Claims that workers decided and that are not yet written down, with what they cost and who did it.
+    reported: BTreeMap<Claim, (u64, String)>,
     answer: Option<Answer>,
 }
 
@@ -100,7 +102,8 @@ impl Job {
                     }
                 }
                 let graph = Graph::new(facts, remembered);
-                Work::Claims(Claims { plan, graph, shared, in_flight: BTreeMap::new(), answer: None })
+                let (in_flight, reported) = (BTreeMap::new(), BTreeMap::new());
+                Work::Claims(Claims { plan, graph, shared, in_flight, reported, answer: None })
             }
             Approach::Counting(problem) => {
                 decided_before_start = parts.len() as u64;
@@ -337,6 +340,7 @@ impl Claims {
     pub fn learn(&mut self, fact: &Fact, worker: &str) -> Result<bool, GraphError> {
         let new = self.graph.decide(self.plan.rules(), &fact.claim, fact.truth)?;
         if new {
+            self.reported.insert(fact.claim.clone(), (fact.work, worker.to_owned()));
             self.shared.push((fact.clone(), worker.to_owned()));
         }
         Ok(new)
@@ -363,8 +367,11 @@ impl Claims {
                 }
                 let fact = Fact { claim: claim.clone(), truth: *truth, work: nodes };
                 let new = self.graph.decide(rules, claim, *truth)?;
-                if new && nodes >= options.share_nodes_min {
-                    self.shared.push((fact, worker.to_owned()));
+                if new {
+                    self.reported.insert(claim.clone(), (nodes, worker.to_owned()));
+                    if nodes >= options.share_nodes_min {
+                        self.shared.push((fact, worker.to_owned()));
+                    }
                 }
                 Ok(TakenIn { new, split: None })
             }
@@ -392,7 +399,7 @@ impl Claims {
     }
 
     /// The record of a node or a fact as it stands.
-    pub fn record_of(&self, claim: &Claim, work: u64, source: &str) -> ClaimRecord {
+    fn record_of(&self, claim: &Claim, work: u64, source: &str) -> ClaimRecord {
         let truth = self.graph.facts().truth(self.plan.rules(), claim);
         match self.graph.find(claim).map(|id| self.graph.node(id)) {
             Some(node) => ClaimRecord {
@@ -414,12 +421,24 @@ impl Claims {
         }
     }
 
-    /// Writes down nodes that became decided. Those that a worker decided are written again with its name by the caller.
-    fn write_decided(&mut self, job: JobId, writes: &mut Vec<Write>) {
+    /// Writes down what became decided since the last call, each claim once: what workers decided with their names, what the
+    /// graph inferred without one.
+    pub fn write_decided(&mut self, job: JobId, writes: &mut Vec<Write>) {
         for id in self.graph.take_decided() {
-            let claim = self.graph.node(id).claim.clone();
-            let record = self.record_of(&claim, 0, "");
+            let inferred = (0, String::new());
+            self.reported.entry(self.graph.node(id).claim.clone()).or_insert(inferred);
+        }
+        for (claim, (work, source)) in std::mem::take(&mut self.reported) {
+            let record = self.record_of(&claim, work, &source);
             writes.push(Write::Claim(job, claim, record));
+        }
+    }
+
+    /// Writes down a claim that is still open. Decided ones are [`Claims::write_decided`]'s.
+    pub fn write_open(&self, job: JobId, claim: &Claim, writes: &mut Vec<Write>) {
+        let record = self.record_of(claim, 0, "");
+        if record.truth.is_none() {
+            writes.push(Write::Claim(job, claim.clone(), record));
         }
     }
 }

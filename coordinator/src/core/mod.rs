@@ -73,6 +73,8 @@ pub struct Core {
     expired: BTreeSet<LeaseId>,
     waiting: Vec<Waiting>,
     next_lease: u64,
+    /// Splitting for idle workers is in vain before this: no lease has been worked on for long enough.
+    split_from: Millis,
     draining: bool,
     ticked: Millis,
 }
@@ -81,6 +83,8 @@ pub struct Core {
 #[derive(Default)]
 struct Step {
     writes: Vec<Write>,
+    /// Jobs whose records have changed: each is written once, at the end.
+    jobs: BTreeSet<JobId>,
     synced: bool,
     replies: Vec<(Token, Reply)>,
     log: Vec<Occurrence>,
@@ -89,6 +93,10 @@ struct Step {
 impl Step {
     fn reply(&mut self, token: Token, reply: Reply) {
         self.replies.push((token, reply));
+    }
+
+    fn write_job(&mut self, id: JobId) {
+        self.jobs.insert(id);
     }
 
     fn into_actions(self) -> Vec<Action> {
@@ -123,6 +131,7 @@ impl Core {
             expired: BTreeSet::new(),
             waiting: Vec::new(),
             next_lease: epoch.0 << 32,
+            split_from: now,
             draining: false,
             ticked: now,
         };
@@ -221,9 +230,18 @@ impl Core {
                 self.release(&session, lease, failed, &reason, now, &mut step);
                 step.reply(token, Reply::Released);
             }
+            Event::Unregister { token, session } => {
+                let reply = self.unregister(&session, &mut step);
+                step.reply(token, reply.map_or_else(Reply::Error, |()| Reply::Unregistered));
+            }
             Event::Tick => self.tick(now, &mut step),
         }
         self.serve_waiting(now, &mut step);
+        for id in std::mem::take(&mut step.jobs) {
+            if let Some(job) = self.jobs.get(&id) {
+                step.writes.push(Write::Job(id, job.record.clone()));
+            }
+        }
         step.into_actions()
     }
 
@@ -264,21 +282,14 @@ impl Core {
         let expired: Vec<LeaseId> =
             self.leases.iter().filter(|(_, lease)| lease.expires <= now).map(|(id, _)| *id).collect();
         for id in expired {
+            self.note_lapse(id);
             self.lose(id, "no heartbeat", step);
             self.expired.insert(id);
         }
         while self.expired.len() > EXPIRED_MAX {
             self.expired.pop_first();
         }
-        let over: Vec<(JobId, Task)> = self
-            .orphans
-            .iter()
-            .filter(|(_, orphan)| orphan.until <= now)
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in over {
-            self.free_orphan(&key, step);
-        }
+        self.free_orphans(|orphan| orphan.until <= now, step);
         let lease_ms = self.options.lease_ms;
         // A worker that waits in a Lease call is there, however long it says nothing.
         for waiting in &self.waiting {
@@ -290,12 +301,23 @@ impl Core {
             let silent_ms = now.since(worker.seen);
             if !worker.lost && silent_ms > lease_ms {
                 worker.lost = true;
-                let leases = self.leases.values().filter(|lease| lease.worker == *name).count() as u32;
+                // Its leases lapse no later than it is given up: those that did were lost with it.
+                let held = self.leases.values().filter(|lease| lease.worker == *name).count() as u32;
+                let leases = worker.lapsed + held;
                 let (worker, incarnation) = (name.clone(), worker.incarnation);
                 step.log.push(Occurrence::WorkerLost { worker, incarnation, silent_ms, leases });
             }
         }
         self.workers.retain(|_, worker| now.since(worker.seen) < FORGET_WORKER_MS);
+    }
+
+    /// Counts a lease that lapses against the silence of its worker.
+    fn note_lapse(&mut self, id: LeaseId) {
+        if let Some(lease) = self.leases.get(&id)
+            && let Some(worker) = self.workers.get_mut(&lease.worker)
+        {
+            worker.lapsed += 1;
+        }
     }
 
     fn job(&self, id: JobId) -> Result<&Job, CoreError> {
@@ -304,12 +326,6 @@ impl Core {
 
     fn job_mut(&mut self, id: JobId) -> Result<&mut Job, CoreError> {
         self.jobs.get_mut(&id).ok_or(CoreError::NoSuchJob(id))
-    }
-
-    fn write_job(&self, id: JobId, step: &mut Step) {
-        if let Some(job) = self.jobs.get(&id) {
-            step.writes.push(Write::Job(id, job.record.clone()));
-        }
     }
 
     fn leases_of(&self, worker: &str) -> u32 {

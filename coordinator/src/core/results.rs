@@ -62,7 +62,7 @@ impl Core {
         if running {
             self.advance(id, now, step);
         }
-        self.write_job(id, step);
+        step.write_job(id);
         Ok(Acceptance::Accepted)
     }
 
@@ -93,20 +93,15 @@ impl Core {
             return Err(CoreError::Malformed("the job is answered by counting, not by claims".to_owned()));
         };
         check_result(claims.rules(), result).map_err(CoreError::Malformed)?;
-        let mut new_facts = Vec::new();
+        let mut facts = 0;
         let taken = (|| {
             for fact in &result.facts {
-                if claims.learn(fact, &session.worker)? {
-                    new_facts.push(fact);
-                }
+                facts += u64::from(claims.learn(fact, &session.worker)?);
             }
             claims.take_in(&result.claim, &result.verdict, result.nodes, &session.worker, current, &options)
         })();
-        let facts = new_facts.len() as u64;
-        for fact in new_facts {
-            let record = claims.record_of(&fact.claim, fact.work, &session.worker);
-            step.writes.push(Write::Claim(id, fact.claim.clone(), record));
-        }
+        // Even if the rest is refused: what was new is true and worth keeping.
+        claims.write_decided(id, &mut step.writes);
         step.synced |= !step.writes.is_empty();
         self.end_completed(lease, &session.worker, step);
         let taken = match taken {
@@ -136,14 +131,10 @@ impl Core {
         if running {
             self.advance(id, now, step);
         }
-        // After the graph's own writes: this one names who decided it.
         if let Work::Claims(claims) = &self.job(id)?.work {
-            let source =
-                if matches!(result.verdict, Verdict::Decided(_)) { session.worker.as_str() } else { "" };
-            let record = claims.record_of(&result.claim, result.nodes, source);
-            step.writes.push(Write::Claim(id, result.claim.clone(), record));
+            claims.write_open(id, &result.claim, &mut step.writes);
         }
-        self.write_job(id, step);
+        step.write_job(id);
         Ok(Acceptance::Accepted)
     }
 

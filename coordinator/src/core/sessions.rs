@@ -4,7 +4,7 @@ use super::api::{CoreError, FactBatch, LeaseId, LeaseProgress, Millis, Occurrenc
 use super::job::Work;
 use super::options::{FACTS_PER_REPLY_MAX, Options, WORKERS_MAX};
 use super::workers::Worker;
-use super::{Core, Lease, Step};
+use super::{Core, Lease, Orphan, Step};
 use grundy_tables::jobs::record::{JobId, Task};
 
 impl Core {
@@ -19,13 +19,7 @@ impl Core {
     ) {
         let superseded = self.workers.get(&name).is_some_and(|worker| worker.incarnation != incarnation);
         if superseded {
-            let waiting = std::mem::take(&mut self.waiting).into_iter();
-            let (gone, others): (Vec<_>, Vec<_>) =
-                waiting.partition(|waiting| waiting.session.worker == name);
-            self.waiting = others;
-            for waiting in gone {
-                step.reply(waiting.token, Reply::Error(CoreError::Superseded { worker: name.clone() }));
-            }
+            self.end_waits(&name, &CoreError::Superseded { worker: name.clone() }, step);
             let old: Vec<LeaseId> =
                 self.leases.iter().filter(|(_, lease)| lease.worker == name).map(|(id, _)| *id).collect();
             for id in old {
@@ -33,15 +27,7 @@ impl Core {
             }
         }
         // From before a restart of this coordinator, likewise: that run of the worker is gone.
-        let orphans: Vec<(JobId, Task)> = self
-            .orphans
-            .iter()
-            .filter(|(_, orphan)| orphan.worker == name && orphan.incarnation != incarnation)
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in orphans {
-            self.free_orphan(&key, step);
-        }
+        self.free_orphans(|orphan| orphan.worker == name && orphan.incarnation != incarnation, step);
         if self.workers.len() >= WORKERS_MAX && !self.workers.contains_key(&name) {
             self.workers.retain(|_, worker| !worker.lost);
             if self.workers.len() >= WORKERS_MAX {
@@ -53,8 +39,7 @@ impl Core {
             self.workers.entry(name.clone()).or_insert_with(|| Worker::new(incarnation, threads, now));
         worker.incarnation = incarnation;
         worker.threads = threads;
-        worker.seen = now;
-        worker.lost = false;
+        worker.has_called(now);
         step.log.push(Occurrence::WorkerRegistered { worker: name, incarnation, threads, superseded });
         let Options { lease_ms, heartbeat_ms, .. } = self.options;
         step.reply(token, Reply::Registered { epoch: self.epoch, lease_ms, heartbeat_ms });
@@ -70,9 +55,53 @@ impl Core {
         if worker.incarnation != session.incarnation {
             return Err(CoreError::Superseded { worker: session.worker.clone() });
         }
-        worker.seen = now;
-        worker.lost = false;
+        worker.has_called(now);
         Ok(())
+    }
+
+    /// A run of a worker ends in order: its waits are over and what it still holds is free at once, without a loss. Of a run that
+    /// is not known, as after a restart or a first Unregister, only what is kept for it is freed.
+    ///
+    /// # Errors
+    /// [`CoreError::Superseded`] when another run has the worker's name.
+    pub(super) fn unregister(&mut self, session: &Session, step: &mut Step) -> Result<(), CoreError> {
+        let Session { worker: name, incarnation, .. } = session;
+        if self.workers.get(name).is_some_and(|worker| worker.incarnation != *incarnation) {
+            return Err(CoreError::Superseded { worker: name.clone() });
+        }
+        let held: Vec<LeaseId> =
+            self.leases.iter().filter(|(_, lease)| lease.worker == *name).map(|(id, _)| *id).collect();
+        let leases = held.len() as u32;
+        for id in held {
+            self.end(id, "its worker has left", step);
+        }
+        self.free_orphans(|orphan| orphan.worker == *name && orphan.incarnation == *incarnation, step);
+        let register = CoreError::Register { worker: name.clone(), epoch: self.epoch };
+        self.end_waits(name, &register, step);
+        if let Some(Worker { results, nodes, .. }) = self.workers.remove(name) {
+            let (worker, incarnation) = (name.clone(), *incarnation);
+            step.log.push(Occurrence::WorkerLeft { worker, incarnation, leases, results, nodes });
+        }
+        Ok(())
+    }
+
+    /// Ends all waits of a worker's Lease calls.
+    fn end_waits(&mut self, name: &str, error: &CoreError, step: &mut Step) {
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        let (gone, others): (Vec<_>, Vec<_>) = waiting.partition(|waiting| waiting.session.worker == name);
+        self.waiting = others;
+        for waiting in gone {
+            step.reply(waiting.token, Reply::Error(error.clone()));
+        }
+    }
+
+    /// Frees what is kept from before a restart of this coordinator, where a test says so.
+    pub(super) fn free_orphans(&mut self, test: impl Fn(&Orphan) -> bool, step: &mut Step) {
+        let orphans = self.orphans.iter().filter(|(_, orphan)| test(orphan));
+        let orphans: Vec<(JobId, Task)> = orphans.map(|(key, _)| key.clone()).collect();
+        for key in orphans {
+            self.free_orphan(&key, step);
+        }
     }
 
     pub(super) fn heartbeat(

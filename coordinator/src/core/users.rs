@@ -53,7 +53,7 @@ impl Core {
         step.log.push(Occurrence::JobSubmitted { job: id, fields, resumed, decided });
         step.synced = true;
         self.advance(id, now, step);
-        self.write_job(id, step);
+        step.write_job(id);
         let view = Box::new(self.job_view(id, now)?);
         Ok(Reply::Submitted { job: id, resumed, view })
     }
@@ -65,7 +65,7 @@ impl Core {
             step.log.push(Occurrence::JobCancelled { job: id });
             step.synced = true;
             self.end_leases_of(id, "the job was cancelled", step);
-            self.write_job(id, step);
+            step.write_job(id);
         }
         self.view(Some(id), now)
     }

@@ -19,6 +19,8 @@ pub struct Worker {
     pub seen: Millis,
     /// Whether it has been silent for too long.
     pub lost: bool,
+    /// Its leases that lapsed since its last call.
+    pub lapsed: u32,
     /// Nodes of its accepted results.
     pub nodes: u64,
     /// Its accepted results.
@@ -37,11 +39,19 @@ impl Worker {
             threads,
             seen: now,
             lost: false,
+            lapsed: 0,
             nodes: 0,
             results: 0,
             failures: 0,
             held_off_until: now,
         }
+    }
+
+    /// It has made a call.
+    pub fn has_called(&mut self, now: Millis) {
+        self.seen = now;
+        self.lost = false;
+        self.lapsed = 0;
     }
 
     /// It could not do a task. Should the worker be sick and not the task, it must not go through all tasks of a job in a second.

@@ -115,6 +115,17 @@ impl Workers {
             _ => Err(ServiceError::Unexpected { call: "Release" }),
         }
     }
+
+    async fn unregister(
+        &self,
+        request: v1::UnregisterRequest,
+    ) -> Result<v1::UnregisterResponse, ServiceError> {
+        let session = convert::session(request.session)?;
+        match self.handle.ask(|token| Event::Unregister { token, session }).await? {
+            Reply::Unregistered => Ok(v1::UnregisterResponse {}),
+            _ => Err(ServiceError::Unexpected { call: "Unregister" }),
+        }
+    }
 }
 
 #[tonic::async_trait]
@@ -165,5 +176,12 @@ impl WorkerService for Workers {
         request: Request<v1::ReleaseRequest>,
     ) -> Result<Response<v1::ReleaseResponse>, Status> {
         Ok(Response::new(self.release(request.into_inner()).await?))
+    }
+
+    async fn unregister(
+        &self,
+        request: Request<v1::UnregisterRequest>,
+    ) -> Result<Response<v1::UnregisterResponse>, Status> {
+        Ok(Response::new(self.unregister(request.into_inner()).await?))
     }
 }

@@ -57,6 +57,7 @@ enum Request {
     Lease,
     Heartbeat,
     HandIn(Box<HandIn>),
+    Unregister,
 }
 
 /// A schedule's settings.
@@ -228,6 +229,10 @@ impl World {
             Message::CoordinatorStarts => return self.start_coordinator(),
             Message::WorkerDies { worker } => {
                 if self.workers[worker].alive {
+                    // Some are stopped in order, whatever they were at, and say so.
+                    if self.workers[worker].epoch.is_some() && self.rng.random_ratio(1, 3) {
+                        self.ask(worker, Request::Unregister);
+                    }
                     self.workers[worker].die();
                     let delay = self.rng.random_range(1..800);
                     self.network.at(self.now + delay, Message::WorkerStarts { worker });
@@ -427,6 +432,7 @@ impl World {
                 }
                 Event::Register { token, worker: session.worker, incarnation, threads: 1 }
             }
+            Request::Unregister => Event::Unregister { token, session },
             Request::Lease => Event::Lease { token, session, wait_ms: 40, cursors },
             Request::Heartbeat => {
                 let current = worker.current.iter().filter(|_| worker.incarnation == incarnation);

@@ -61,6 +61,9 @@ pub enum Answer {
     },
     /// Kalah: each opening's value or interval, and the best of them.
     Openings {
+        /// The value that the openings are asked to reach, where no more is asked; each then has one bound, once it is decided.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        asked_at_least: Option<i16>,
         /// The value of the best opening, to the mover; `None` until all that could matter is known.
         #[serde(skip_serializing_if = "Option::is_none")]
         value: Option<i16>,

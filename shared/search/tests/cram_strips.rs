@@ -11,7 +11,7 @@ use grundy_search::cram::pairs::PairTable;
 use grundy_search::cram::tables::{Size, StripTable, StripTables, sizes};
 use grundy_search::cram::{CramEngine, CramTree};
 use grundy_search::dfpn::Tree;
-use grundy_search::table::Namespace;
+use grundy_search::table::{Namespace, Table};
 use oracle::Oracle;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -307,6 +307,27 @@ fn a_given_table_is_used() {
             support::answer(&CramPlan::new(&problem), &mut engine).expect("there is no budget");
         assert_eq!((answer, nodes > 0), (Answer::Nimber { nimber: 1 }, searches), "{pair_columns} columns");
     }
+}
+
+/// The keys in the examples of `docs/formats.md`, and which of them the engine of the workers uses.
+#[test]
+fn documented_keys_are_right() {
+    let documented = include_str!("../../../docs/formats.md");
+    let sum = "3x5".parse::<Position>().expect("the board is well formed").sum();
+    let claim = CramClaims::claim(&sum, 0);
+    let strips = CramTree::with_strips(Namespace(0));
+    let strip = strips.key(&strips.state(&claim).expect("well formed")).expect("one component");
+    let plain = CramTree::new(Namespace(0));
+    let component = plain.key(&plain.state(&claim).expect("well formed")).expect("one component");
+    for (name, key) in [("3x5 board + *0, as a strip", strip), ("the same as a component", component)] {
+        let line = documented.lines().find(|line| line.contains(name)).expect("the example is there");
+        let words = format!("words {:016x} {:016x}   rest {:04x}", key.words[0], key.words[1], key.rest());
+        assert!(line.contains(&words), "{words} is not in: {line}");
+    }
+    let table = Arc::new(MapTable::default());
+    let mut engine = CramEngine::new(Namespace(0), table.clone());
+    nimber(&mut engine, "3x5");
+    assert!(table.probe(&strip).is_some() && table.probe(&component).is_none());
 }
 
 /// Strips and components in one table do not meet.

@@ -49,7 +49,7 @@ fn answer(problem: &Problem) -> Answer {
 
 fn openings_of(answer: Answer) -> (Option<i16>, Vec<OpeningAnswer>) {
     match answer {
-        Answer::Openings { value, openings } => (value, openings),
+        Answer::Openings { value, openings, .. } => (value, openings),
         other => panic!("expected openings, got {other:?}"),
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Store {
     db: DB,
     directory: PathBuf,
     /// Declared after the database: dropped, and so unlocked, when that is closed.
-    _lock: File,
+    _lock: Option<File>,
 }
 
 /// Options of the whole database.
@@ -91,6 +91,14 @@ fn family_options(family: Family, memory: &StorageMemory, cache: &Cache) -> Opti
     options
 }
 
+/// The families of a kind of directory, with one cache for all.
+fn families(kind: Kind, memory: &StorageMemory) -> Vec<ColumnFamilyDescriptor> {
+    let cache = Cache::new_lru_cache(memory.cache);
+    let descriptor =
+        |&family: &Family| ColumnFamilyDescriptor::new(family.name(), family_options(family, memory, &cache));
+    kind.families().iter().map(descriptor).collect()
+}
+
 impl Store {
     /// Locks, checks or creates a data directory, and opens its database.
     pub(crate) fn open(
@@ -99,12 +107,37 @@ impl Store {
         memory: &StorageMemory,
     ) -> Result<Arc<Self>, StorageError> {
         let lock = marker::claim(directory, kind)?;
-        let cache = Cache::new_lru_cache(memory.cache);
-        let families = kind.families().iter().map(|&family| {
-            ColumnFamilyDescriptor::new(family.name(), family_options(family, memory, &cache))
-        });
-        let db = DB::open_cf_descriptors(&database_options(memory), directory.join(DATABASE), families)
-            .map_err(|error| failure(directory, &error))?;
+        let db = DB::open_cf_descriptors(
+            &database_options(memory),
+            directory.join(DATABASE),
+            families(kind, memory),
+        );
+        Self::opened(directory, db, Some(lock))
+    }
+
+    /// Checks a data directory and opens its database without changing a byte of either. What the log holds beyond the tables is
+    /// read into memory.
+    pub(crate) fn open_read_only(
+        directory: &Path,
+        kind: Kind,
+        memory: &StorageMemory,
+    ) -> Result<Arc<Self>, StorageError> {
+        let lock = marker::look(directory, kind)?;
+        let mut options = database_options(memory);
+        // Even opened for reading alone, it would make the folder.
+        options.create_if_missing(false);
+        options.create_missing_column_families(false);
+        let path = directory.join(DATABASE);
+        let db = DB::open_cf_descriptors_read_only(&options, path, families(kind, memory), false);
+        Self::opened(directory, db, lock)
+    }
+
+    fn opened(
+        directory: &Path,
+        db: Result<DB, rocksdb::Error>,
+        lock: Option<File>,
+    ) -> Result<Arc<Self>, StorageError> {
+        let db = db.map_err(|error| failure(directory, &error))?;
         Ok(Arc::new(Self { db, directory: directory.to_path_buf(), _lock: lock }))
     }
 

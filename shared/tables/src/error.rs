@@ -32,6 +32,14 @@ pub enum StorageError {
         /// The directory.
         directory: PathBuf,
     },
+    /// The directory lacks what every data directory has. Said where it is only to be read; elsewhere it is made into one.
+    #[error("{} is not a data directory: it has no {lacks}; give the --data of a `grundy serve` or `grundy solve`", .directory.display())]
+    NoData {
+        /// The directory.
+        directory: PathBuf,
+        /// What is not there.
+        lacks: &'static str,
+    },
     /// Another process, or another part of this one, has the directory open.
     #[error("{} is in use by another process: stop that one, or give each process a directory of its own", .directory.display())]
     Locked {

@@ -28,28 +28,57 @@ pub(crate) fn claim(directory: &Path, kind: Kind) -> Result<File, StorageError> 
         .write(true)
         .open(directory.join(LOCK))
         .map_err(failed)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            return Err(StorageError::Locked { directory: directory.into() });
-        }
-        Err(TryLockError::Error(error)) => return Err(failed(error)),
-    }
-    match fs::read_to_string(directory.join(MARKER)) {
-        Ok(text) => check(directory, kind, &text)?,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
+    locked(directory, lock.try_lock())?;
+    match read(directory)? {
+        Some(text) => check(directory, kind, &text)?,
+        None => {
             // The marker is written before the database, so a database without one is another program's.
             if directory.join(DATABASE).try_exists().map_err(failed)? {
                 return Err(StorageError::NotOurs { directory: directory.into() });
             }
             write(directory, kind).map_err(failed)?;
         }
-        Err(error) if error.kind() == ErrorKind::InvalidData => {
-            return Err(corrupt(directory, "it is not text"));
-        }
-        Err(error) => return Err(failed(error)),
     }
     Ok(lock)
+}
+
+/// Checks that a directory is one of this kind and that nobody writes to it, without changing a byte. Nobody can open it for
+/// writing until the lock, if there is one, is dropped; a copy of a directory may lack it.
+pub(crate) fn look(directory: &Path, kind: Kind) -> Result<Option<File>, StorageError> {
+    let no_data = |lacks| StorageError::NoData { directory: directory.into(), lacks };
+    let text = read(directory)?.ok_or_else(|| no_data("GRUNDY file"))?;
+    check(directory, kind, &text)?;
+    let failed = |error: io::Error| io_error(directory, &error);
+    let lock = match File::open(directory.join(LOCK)) {
+        Ok(lock) => Some(lock),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(failed(error)),
+    };
+    if let Some(lock) = &lock {
+        locked(directory, lock.try_lock_shared())?;
+    }
+    if !directory.join(DATABASE).try_exists().map_err(failed)? {
+        return Err(no_data("db folder"));
+    }
+    Ok(lock)
+}
+
+/// What an attempt to lock came to.
+fn locked(directory: &Path, attempt: Result<(), TryLockError>) -> Result<(), StorageError> {
+    attempt.map_err(|error| match error {
+        TryLockError::WouldBlock => StorageError::Locked { directory: directory.into() },
+        TryLockError::Error(error) => io_error(directory, &error),
+    })
+}
+
+/// The marker's text, if there is one.
+fn read(directory: &Path) -> Result<Option<String>, StorageError> {
+    match fs::read_to_string(directory.join(MARKER)) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::InvalidData => Err(corrupt(directory, "it is not text")),
+        Err(error) => Err(io_error(directory, &error)),
+    }
 }
 
 fn write(directory: &Path, kind: Kind) -> io::Result<()> {

@@ -249,6 +249,19 @@ mod tests {
         (any::<[u64; 2]>(), any::<u32>()).prop_map(|(words, tag)| Key { words, tag })
     }
 
+    /// The example of `docs/formats.md` is what is written.
+    #[test]
+    fn the_documented_example_is_right() {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+        let key = encode_key(&Key::new([0x7fff, 0], 0x8300, Namespace(0)));
+        let known = grundy_search::table::Known::Numbers(grundy_search::numbers::Numbers::decided(true));
+        let value = encode_entry(&key, &Entry { known, work: 1_500 });
+        let documented = words(include_str!("../../../docs/formats.md"));
+        let example = format!("key {} value {}", hex(&key), hex(&value));
+        assert!(documented.contains(&example), "{example}");
+    }
+
     proptest! {
         #[test]
         fn entries_come_back_and_damage_is_detected(key in keys(), entry in entries(), flip in 1..=255u8) {

@@ -72,7 +72,7 @@ fn flags_beat_the_file_and_the_file_beats_the_defaults() -> Result<(), Box<dyn s
 fn files_are_refused_by_key_and_value() -> Result<(), Box<dyn std::error::Error>> {
     for (text, named) in [
         ("memroy = \"1GiB\"", "memroy"),
-        ("threads = 0", "0 threads"),
+        ("threads = 0", "0 is no number of threads"),
         ("threads = \"many\"", "threads"),
         ("name = \"\"", "name"),
         ("coordinator = \"https://x:1\"", "scheme"),

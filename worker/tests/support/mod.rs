@@ -47,6 +47,8 @@ pub struct Script {
     pub completes: Vec<v1::CompleteRequest>,
     pub complete_attempts: u32,
     pub releases: Vec<v1::ReleaseRequest>,
+    /// With how many heartbeats came before each.
+    pub unregisters: Vec<(usize, v1::UnregisterRequest)>,
     pub parts: Vec<(v1::PartResult, Vec<Vec<u8>>)>,
 }
 
@@ -177,6 +179,17 @@ impl WorkerService for Service {
         self.admit(request.session.as_ref())?.releases.push(request);
         Ok(Response::new(v1::ReleaseResponse {}))
     }
+
+    async fn unregister(
+        &self,
+        request: Request<v1::UnregisterRequest>,
+    ) -> Result<Response<v1::UnregisterResponse>, Status> {
+        let request = request.into_inner();
+        let mut script = self.admit(request.session.as_ref())?;
+        let heartbeats = script.heartbeats.len();
+        script.unregisters.push((heartbeats, request));
+        Ok(Response::new(v1::UnregisterResponse {}))
+    }
 }
 
 /// A coordinator that can be stopped and started again on its port.
@@ -257,7 +270,7 @@ impl Worker {
         };
         let drain = Arc::new(Drain::default());
         let own = Arc::clone(&drain);
-        Self { drain, thread: std::thread::spawn(move || run_with(&options, &own, engines)) }
+        Self { drain, thread: std::thread::spawn(move || run_with(&options, &own, |_| engines)) }
     }
 
     pub fn join(self) -> Result<Exit, WorkerError> {

@@ -250,6 +250,10 @@ impl Plan for KalahPlan {
         }
         let openings: Vec<OpeningAnswer> =
             self.openings.iter().map(|opening| self.opening_answer(known, opening)).collect();
-        Answer::Openings { value: self.best(&openings), openings }
+        let asked_at_least = match self.question {
+            Question::AtLeast(value) => Some(value),
+            Question::Values | Question::Gain => None,
+        };
+        Answer::Openings { asked_at_least, value: self.best(&openings), openings }
     }
 }

@@ -30,11 +30,36 @@ impl RocksJobs {
     /// [`StorageError`] names the directory, what is wrong with it, and what to do.
     pub fn open(directory: &Path, memory: &StorageMemory) -> Result<Self, StorageError> {
         let store = Store::open(directory, Kind::Coordinator, memory)?;
-        let last = store.get(Family::Meta, EPOCH_KEY)?.map_or(Ok(Epoch(0)), |value| decode_epoch(&value))?;
-        let epoch = Epoch(last.0.saturating_add(1));
+        let epoch = Epoch(last_epoch(&store)?.0.saturating_add(1));
         store.write([epoch_change(epoch)], Durability::Synced)?;
         Ok(Self { store, epoch })
     }
+
+    /// Reads everything in a coordinator's data directory that no coordinator has open, with the epoch of its last run. Not a byte
+    /// of the directory is changed, so it may lie on a disk that cannot be written.
+    ///
+    /// # Errors
+    /// [`StorageError`] names the directory, what is wrong with it, and what to do.
+    pub fn read(directory: &Path, memory: &StorageMemory) -> Result<(Epoch, Loaded), StorageError> {
+        let store = Store::open_read_only(directory, Kind::Coordinator, memory)?;
+        Ok((last_epoch(&store)?, load(&store)?))
+    }
+}
+
+/// The epoch of the last run; 0 before the first.
+fn last_epoch(store: &Store) -> Result<Epoch, StorageError> {
+    store.get(Family::Meta, EPOCH_KEY)?.map_or(Ok(Epoch(0)), |value| decode_epoch(&value))
+}
+
+fn load(store: &Store) -> Result<Loaded, StorageError> {
+    let mut loaded = Loaded::default();
+    for family in LOADED {
+        store.for_each(family, |key, value| {
+            load_into(&mut loaded, family, key, value)?;
+            Ok(ControlFlow::Continue(()))
+        })?;
+    }
+    Ok(loaded)
 }
 
 impl JobStorage for RocksJobs {
@@ -43,14 +68,7 @@ impl JobStorage for RocksJobs {
     }
 
     fn load(&self) -> Result<Loaded, StorageError> {
-        let mut loaded = Loaded::default();
-        for family in LOADED {
-            self.store.for_each(family, |key, value| {
-                load_into(&mut loaded, family, key, value)?;
-                Ok(ControlFlow::Continue(()))
-            })?;
-        }
-        Ok(loaded)
+        load(&self.store)
     }
 
     fn commit(&self, writes: &[Write], durability: Durability) -> Result<(), StorageError> {
