@@ -325,7 +325,7 @@ fn documented_keys_are_right() {
         assert!(line.contains(&words), "{words} is not in: {line}");
     }
     let table = Arc::new(MapTable::default());
-    let mut engine = CramEngine::new(Namespace(0), table.clone());
+    let mut engine = CramEngine::new(Namespace(0), table.clone(), built(1 << 20));
     nimber(&mut engine, "3x5");
     assert!(table.probe(&strip).is_some() && table.probe(&component).is_none());
 }
