@@ -167,7 +167,7 @@ impl EndgameArgs {
 /// How much memory endgame databases may take.
 #[derive(clap::Args)]
 pub(super) struct EndgameMemoryArgs {
-    /// How much of --memory mapped endgame databases may take [default: half of what workers do not need otherwise; nothing for games
+    /// How much of --memory mapped endgame databases may take [default: five eighths of what workers do not need otherwise; nothing for games
     /// without]
     #[arg(long, env = "GRUNDY_ENDGAME_MEMORY", value_name = "SIZE")]
     endgame_memory: Option<ByteSize>,

@@ -50,7 +50,7 @@ impl WorkerShares {
 }
 
 /// Shares out what the coordinator leaves to `workers` worker processes of `threads` threads. Endgame databases get as much as is
-/// told, or half of what the workers do not need.
+/// told, or five eighths of what the workers do not need.
 ///
 /// # Errors
 /// In words, when what is left is less than workers can do with.
@@ -75,7 +75,7 @@ pub(super) fn worker_shares(
             ByteSize(enough)
         ));
     };
-    let endgame = endgame.unwrap_or(spare / 2);
+    let endgame = endgame.unwrap_or(spare / 8 * 5);
     if endgame > spare {
         return Err(format!(
             "endgame memory of {} is too much of a memory of {} for {} of {}: expected at most {}",

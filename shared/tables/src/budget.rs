@@ -52,14 +52,14 @@ pub fn endgame_memory_max(total: usize, threads: usize) -> usize {
 }
 
 /// Shares out the budget of a worker process of so many threads. What process and engines need is set aside, and `endgame` bytes for
-/// mapped databases (half of what is left unless told otherwise, at most [`endgame_memory_max`]); of the rest an eighth
+/// mapped databases (five eighths of what is left unless told otherwise, at most [`endgame_memory_max`]); of the rest an eighth
 /// (at most 512 MiB) goes to the engines' shared tables, an eighth (at most 512 MiB) to RocksDB's cache, a sixteenth (at most 256 MiB) to
 /// its write buffers, and all that is left to the RAM table.
 /// Probes never go to disk, so RocksDB needs memory only to take in batches and to check them against what it holds; past its
 /// maxima, memory does more good in the RAM table. Less than [`worker_memory_min`] counts as that.
 pub fn split_memory(total: usize, threads: usize, endgame: Option<usize>) -> WorkerMemory {
     let most = endgame_memory_max(total, threads);
-    let endgame = endgame.map_or(most / 2, |endgame| endgame.min(most));
+    let endgame = endgame.map_or(most / 8 * 5, |endgame| endgame.min(most));
     let tables = TABLES_BYTES_MIN + most - endgame;
     let (engines, cache) = ((tables / 8).min(512 << 20), (tables / 8).min(512 << 20));
     let write_buffers = (tables / 16).min(256 << 20);
@@ -87,7 +87,7 @@ mod tests {
                     let parts = fixed + split.engines + split.endgame + split.ram_table + storage;
                     assert_eq!(parts, total, "{threads} threads, {more} more, {endgame:?}: {split:?}");
                     assert!(split.ram_table >= TABLES_BYTES_MIN / 2, "{split:?}");
-                    assert_eq!(split.endgame, endgame.map_or(more / 2, |endgame| endgame.min(more)));
+                    assert_eq!(split.endgame, endgame.map_or(more / 8 * 5, |endgame| endgame.min(more)));
                 }
             }
         }

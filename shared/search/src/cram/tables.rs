@@ -98,15 +98,37 @@ impl StripTables for BuiltTables {
 }
 
 /// The sizes of the tables for a board of so many rows (the short side) and columns, one for each height that its regions
-/// can have; the pair tables take at most so many bytes together. Half a region is classified and three quarters are
-/// looked up: to build these tables takes less time than they save (3x14: 0.1 s, 3x16: 1 s, 4x11: 0.9 s, 5x8: 0.5 s).
+/// can have; the pair tables take at most so many bytes together.
+///
+/// Longer regions in the table make the search shorter and the building longer, by a factor of 4 or 5 a column each; these
+/// lengths come near the least sum of both: 3x16 with 12 columns, 3x19 with 13, 3x22 with 15, 4x11 with 8, 4x13 with 10, 5x8 with
+/// 6, 5x9 with 7 and 5x10 with 8. Ends are classified as far as the pair table needs, and to simplify longer regions as far as
+/// that takes a fraction of a second.
 pub fn sizes(rows: u32, columns: u32, bytes: usize) -> impl Iterator<Item = Size> {
-    (1..=rows.min(HEIGHT_MAX)).map(move |height| Size {
-        height,
-        class_columns: columns as usize / 2,
-        ends: 1 << 17,
-        pair_columns: columns as usize * 3 / 4,
-        // Three quarters for the whole height, and so on down.
-        bytes: (bytes - bytes / 4) >> (2 * (rows.min(HEIGHT_MAX) - height)),
+    let rows = rows.min(HEIGHT_MAX);
+    let below = bytes / 12;
+    (1..=rows).map(move |height| {
+        let columns = columns as usize;
+        let pair_columns = if height <= 3 { columns * 9 / 16 + 3 } else { (columns * 3 + 2) / 4 };
+        let pair_columns = pair_columns.min(columns * 3 / 4 + 1);
+        // Regions of fewer rows are many and their tables small.
+        let bytes =
+            if height == rows { bytes - below } else { (below - below / 4) >> (2 * (rows - 1 - height)) };
+        Size {
+            height,
+            class_columns: pair_columns
+                .div_ceil(2)
+                .max((columns / 2).min(SIMPLIFIED_CELLS / height as usize)),
+            ends: (bytes / ENDS_PER_BYTE).max(1 << 15),
+            pair_columns,
+            bytes,
+        }
     })
 }
+
+/// Ends of more cells than this are classified only if the pair table needs them.
+const SIMPLIFIED_CELLS: usize = 22;
+
+/// No more ends are looked at than one for so many bytes of the pair table: a table that is worth its ends has some thousands of
+/// pairs for each.
+const ENDS_PER_BYTE: usize = 2048;
