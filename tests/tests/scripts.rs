@@ -11,31 +11,34 @@ fn script(path: &Path, text: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("and be made a program");
 }
 
-/// Calls `deploy/local.sh` from a folder by a symbolic link, with a cargo of this version.
-fn local(directory: &Path, version: &str) -> Output {
+/// Calls a script of the checkout from a folder by a symbolic link, with a cargo that does this when it builds or tests.
+fn call(directory: &Path, name: &str, arguments: &[&str], version: &str, cargo: &str) -> Output {
     let root =
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are a folder of the checkout");
-    let link = directory.join("solve");
-    symlink(root.join("deploy/local.sh"), &link).expect("a link can be made");
+    let link = directory.join("link");
+    symlink(root.join(name), &link).expect("a link can be made");
     let bin = directory.join("bin");
-    // What it builds is a grundy that prints its arguments.
-    let build = "mkdir -p \"$CARGO_TARGET_DIR/release\"
-printf '#!/bin/sh\\necho \"$@\"\\n' > \"$CARGO_TARGET_DIR/release/grundy\"
-chmod +x \"$CARGO_TARGET_DIR/release/grundy\"";
-    let cargo =
-        format!("if [ \"$1\" = --version ]; then echo 'cargo {version} (abc 2026-01-01)'; exit; fi\n{build}");
-    script(&bin.join("cargo"), &cargo);
+    let says = format!("if [ \"$1\" = --version ]; then echo 'cargo {version} (abc 2026-01-01)'; exit; fi");
+    script(&bin.join("cargo"), &format!("{says}\n{cargo}"));
     script(&bin.join("c++"), "");
     script(&bin.join("make"), "");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     Command::new(link)
-        .args(["cram", "3x4"])
+        .args(arguments)
         .current_dir(directory)
         .env("PATH", path)
         .env("LIBCLANG_PATH", "anywhere")
         .env("CARGO_TARGET_DIR", "out")
         .output()
         .expect("bash runs it")
+}
+
+/// Calls `deploy/local.sh` with a cargo of this version, whose build is a grundy that prints its arguments.
+fn local(directory: &Path, version: &str) -> Output {
+    let build = "mkdir -p \"$CARGO_TARGET_DIR/release\"
+printf '#!/bin/sh\\necho \"$@\"\\n' > \"$CARGO_TARGET_DIR/release/grundy\"
+chmod +x \"$CARGO_TARGET_DIR/release/grundy\"";
+    call(directory, "deploy/local.sh", &["cram", "3x4"], version, build)
 }
 
 #[test]
@@ -55,5 +58,31 @@ fn an_old_rust_is_named_with_what_to_do() {
         assert_eq!(output.status.success(), fits, "{version}: {stderr}");
         let named = ["1.95 or newer", version, "rustup update"].iter().all(|part| stderr.contains(part));
         assert_eq!(named, !fits, "{version}: {stderr}");
+    }
+}
+
+#[test]
+fn all_tests_end_with_their_total() {
+    // The second of the two runs fails, or none does.
+    let runner = |second: &str| {
+        format!(
+            "[ \"$1\" = test ] || exit 0
+case \"$*\" in
+    *--release*) {second} ;;
+    *) echo 'test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s' ;;
+esac"
+        )
+    };
+    let good = "echo 'test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured'";
+    let bad = "echo 'test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured'; exit 101";
+    for (second, code, total) in [
+        (good, 0, "total: ok, 15 passed, 0 failed, 1 ignored in 2 test programs"),
+        (bad, 1, "total: FAILED, 14 passed, 1 failed, 1 ignored in 2 test programs"),
+    ] {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let output = call(directory.path(), "tests/run.sh", &[], "1.95.0", &runner(second));
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert_eq!((output.status.code(), stdout.lines().last()), (Some(code), Some(total)), "{output:?}");
+        assert_eq!(stdout.lines().filter(|line| line.starts_with("test result")).count(), 2, "{stdout}");
     }
 }
