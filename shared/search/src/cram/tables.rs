@@ -101,15 +101,19 @@ impl StripTables for BuiltTables {
 /// can have; the pair tables take at most so many bytes together.
 ///
 /// Longer regions in the table make the search shorter and the building longer, by a factor of 4 or 5 a column each; these
-/// lengths come near the least sum of both: 3x16 with 12 columns, 3x19 with 13, 3x22 with 15, 4x11 with 8, 4x13 with 10, 5x8 with
-/// 6, 5x9 with 7 and 5x10 with 8. Ends are classified as far as the pair table needs, and to simplify longer regions as far as
+/// lengths come near the least sum of both: 3x14 with 11 columns, 3x16 with 13, 3x19 with 14, 3x22 with 15, 4x11 with 8, 4x13 with
+/// 10, 5x8 and 5x9 with 7, 5x10 with 8. Ends are classified as far as the pair table needs, and to simplify longer regions as far as
 /// that takes a fraction of a second.
 pub fn sizes(rows: u32, columns: u32, bytes: usize) -> impl Iterator<Item = Size> {
     let rows = rows.min(HEIGHT_MAX);
     let below = bytes / 12;
     (1..=rows).map(move |height| {
         let columns = columns as usize;
-        let pair_columns = if height <= 3 { columns * 9 / 16 + 3 } else { (columns * 3 + 2) / 4 };
+        let pair_columns = match height {
+            ..=3 => (columns * 5 / 8 + 3).min(columns.saturating_sub(1) / 3 + 8),
+            4 => (columns * 3 + 2) / 4,
+            _ => columns * 3 / 4 + 1,
+        };
         let pair_columns = pair_columns.min(columns * 3 / 4 + 1);
         // Regions of fewer rows are many and their tables small.
         let bytes =
