@@ -5,6 +5,7 @@ use crate::counting::{self, PartError};
 use crate::drain::Drain;
 use crate::error::WorkerError;
 use crate::facts::FactBook;
+use crate::helping::{Helping, TURN_NODES};
 use crate::leases::{Epoch, Held, JobId, LeaseId, Leases};
 use crate::outbox::{Finished, Outbox, complete_request};
 use crate::session::{Client, Ended, Patience, Registration, Session};
@@ -12,7 +13,7 @@ use grundy_games::claim::Claim;
 use grundy_games::problem::{Approach, Fields, Problem};
 use grundy_proto::{convert, limits, v1};
 use grundy_search::cram::tables::StripTables;
-use grundy_search::engine::{Engine, Limits, Outcome, Verdict, engine_for};
+use grundy_search::engine::{Engine, FACTS_MAX, Limits, Outcome, Verdict, engine_for};
 use grundy_search::peg::{CountError, Counter};
 use grundy_search::table::{Namespace, Table};
 use grundy_tables::TieredTable;
@@ -32,6 +33,9 @@ pub const STACK_BYTES: usize = 64 << 20;
 
 /// How long a Lease call may be held open: well below the coordinator's limit, so that proxies do not cut it.
 const LEASE_WAIT: Duration = Duration::from_secs(20);
+
+/// The same for a thread that has others beside it, which may need its help before there is a lease.
+const LEASE_WAIT_AMONG_THREADS: Duration = Duration::from_secs(2);
 
 /// A draining coordinator is asked again as if it had failed this often already: its successor may come up soon, but not at once.
 const DRAIN_FAILURES: u32 = 3;
@@ -59,6 +63,10 @@ pub struct Shared {
     pub leases: Arc<Leases>,
     /// What others found.
     pub facts: FactBook,
+    /// The claims that idle threads may help with.
+    pub helping: Helping,
+    /// Engine threads.
+    pub threads: u32,
     /// Results on their way.
     pub outbox: Arc<Outbox>,
     /// The table.
@@ -122,6 +130,9 @@ impl EngineThread {
                 }
                 Some(v1::lease_response::Outcome::Idle(idle)) => {
                     failures = DRAIN_FAILURES;
+                    if self.help() {
+                        continue;
+                    }
                     let wait_ms = idle.retry_after_ms.clamp(*IDLE_WAIT_MS.start(), *IDLE_WAIT_MS.end());
                     self.sleep(Duration::from_millis(wait_ms));
                 }
@@ -144,14 +155,56 @@ impl EngineThread {
         });
     }
 
+    /// Searches a claim of another thread for a while. False if there is none that this thread can help with.
+    fn help(&mut self) -> bool {
+        let shared = Arc::clone(&self.shared);
+        let Some(turn) = shared.helping.turn() else {
+            return false;
+        };
+        let offer = turn.offer();
+        let limits = Limits {
+            nodes: TURN_NODES,
+            report_work_min: u64::MAX,
+            stop: turn.stop(),
+            progress: turn.progress(),
+        };
+        let outcome = guarded(|| match self.solver(&offer.fields)? {
+            Solver::Claims(engine) => engine.decide(&offer.claim, &limits).map_err(TaskError::failed),
+            Solver::Counting(_) => Err(TaskError::Failed("a claim of a problem that is counted".to_owned())),
+        });
+        match outcome {
+            Ok(Ok(outcome)) => {
+                let decided = matches!(outcome.verdict, Verdict::Decided(_));
+                turn.end(outcome.nodes, decided);
+                true
+            }
+            // The holder meets the same trouble and reports it.
+            Ok(Err(error)) => {
+                debug!(event = "help", ?error, "could not help");
+                false
+            }
+            Err(panic) => {
+                debug!(event = "help", panic, "could not help");
+                self.solvers.remove(&offer.fields);
+                false
+            }
+        }
+    }
+
     /// Asks for a task until one comes or there is nothing to wait for; `None` when the worker ends.
     fn lease(&self) -> Option<(v1::LeaseResponse, Registration)> {
-        let Shared { session, client, facts, runtime, .. } = &*self.shared;
+        let Shared { session, client, facts, runtime, helping, threads, .. } = &*self.shared;
+        // Whoever can help meanwhile does not wait for a lease, and whoever may soon be able to does not wait long.
+        let wait = match (threads, helping.is_wanted()) {
+            (1, _) => LEASE_WAIT,
+            (_, false) => LEASE_WAIT_AMONG_THREADS,
+            (_, true) => Duration::ZERO,
+        };
         let call = |mut client: Client, session: v1::Session| {
             let cursors = facts.cursors(Epoch(session.epoch));
-            let wait_ms = LEASE_WAIT.as_millis() as u64;
+            let wait_ms = wait.as_millis() as u64;
             let mut request = Request::new(v1::LeaseRequest { session: Some(session), wait_ms, cursors });
-            request.set_timeout(LEASE_WAIT + limits::CALL_DEADLINE);
+            request.set_timeout(wait + limits::CALL_DEADLINE);
             async move { Ok(client.lease(request).await?.into_inner()) }
         };
         match runtime.block_on(session.until_answered(client, "Lease", Patience::UntilDrain, call)) {
@@ -237,7 +290,20 @@ impl EngineThread {
             shared.facts.learn(registration.epoch, batch);
         }
         let limits = Limits { nodes: budget_nodes, report_work_min, stop: &held.stop, progress: &held.nodes };
-        let outcome = engine.decide(&claim, &limits).map_err(TaskError::failed)?;
+        let offered = shared.helping.offer(fields, &claim, held);
+        let mut outcome = engine.decide(&claim, &limits).map_err(TaskError::failed)?;
+        if matches!(outcome.verdict, Verdict::Open { .. }) && offered.is_decided() && held.resume() {
+            // A helper was first. The table has what it found, or else the search goes on.
+            let rest = Limits { nodes: budget_nodes.saturating_sub(outcome.nodes), ..limits };
+            let Outcome { verdict, nodes, facts } =
+                engine.decide(&claim, &rest).map_err(TaskError::failed)?;
+            outcome.verdict = verdict;
+            outcome.nodes += nodes;
+            outcome.facts.extend(facts);
+            outcome.facts.truncate(FACTS_MAX);
+        }
+        outcome.nodes += offered.nodes();
+        drop(offered);
         let Outcome { verdict, nodes, .. } = &outcome;
         match verdict {
             Verdict::Decided(_) => {}

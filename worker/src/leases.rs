@@ -67,6 +67,23 @@ pub struct Held {
     lease: Arc<Lease>,
 }
 
+impl Held {
+    /// The lease, for others who work on it.
+    pub fn lease(&self) -> Arc<Lease> {
+        Arc::clone(&self.lease)
+    }
+
+    /// Lets the search go on after a stop that did not mean to end it. True if nobody else wants it ended.
+    pub fn resume(&self) -> bool {
+        let open = self.leases.open();
+        let wanted = !open.stopped && !self.lease.lapsed();
+        if wanted {
+            self.lease.stop.store(false, Ordering::Relaxed);
+        }
+        wanted
+    }
+}
+
 impl Deref for Held {
     type Target = Lease;
 

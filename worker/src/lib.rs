@@ -20,6 +20,7 @@ pub mod engines;
 pub mod error;
 pub mod facts;
 pub mod heartbeat;
+mod helping;
 pub mod leases;
 pub mod machine;
 pub mod outbox;
@@ -34,6 +35,7 @@ pub use error::{Exit, WorkerError};
 use engines::{EngineThread, Shared, guarded};
 use facts::FactBook;
 use grundy_tables::{EndgameMemory, EndgameTables, TableStatistics, WorkerMemory, split_memory};
+use helping::Helping;
 use leases::Leases;
 use outbox::Outbox;
 use session::{Identity, Session};
@@ -117,6 +119,8 @@ pub fn run_with(
         drain: Arc::clone(drain),
         leases: Arc::new(Leases::default()),
         facts: FactBook::default(),
+        helping: Helping::default(),
+        threads: options.threads,
         outbox: Arc::new(outbox),
         table: Arc::clone(&storage.table),
         engines: engines(&memory),

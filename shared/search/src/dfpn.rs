@@ -4,12 +4,15 @@
 //! over its edges and its disproof number their sum, each child seen across its edge's polarity. The search goes down
 //! the edge of least proof until a number passes the threshold its parent gave it, and keeps the numbers in the table.
 //!
+//! Several threads may search one claim over one table, each with an engine of its own: see `together.rs`.
+//!
 //! A game may ask for other states to be decided before one of its own can be expanded ([`Settled::First`]): Cram
 //! resolves the small components of a sum to their nimbers this way.
 
 use crate::engine::{Engine, FACTS_MAX, Limits, Outcome, POLL_NODES, Verdict};
 use crate::numbers::{INFINITE, Numbers};
 use crate::table::{Entry, Key, Known, Table};
+use crate::together::CROWD;
 use grundy_games::claim::{Claim, ClaimError, ClaimRules, Expansion, Fact, Polarity};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -126,6 +129,7 @@ impl<T: Tree> DfpnEngine<T> {
 impl<T: Tree> Engine for DfpnEngine<T> {
     fn decide(&mut self, claim: &Claim, limits: &Limits<'_>) -> Result<Outcome, ClaimError> {
         let mut state = self.tree.state(claim)?;
+        let _presence = CROWD.join();
         let mut search = Search {
             tree: &mut self.tree,
             table: &*self.table,
@@ -230,12 +234,13 @@ impl<T: Tree> Search<'_, T> {
             }
             work_before = work;
         }
+        let _mark = key.as_ref().map(|key| CROWD.enter(key));
         let start = self.nodes;
         self.count_node()?;
         let mut branches = self.pool.pop().unwrap_or_default();
         let numbers = match self.tree.expand(state, self.table, &mut branches) {
             Some(truth) => Ok(Numbers::decided(truth)),
-            None => self.search_branches(&mut branches, proof_max, disproof_max),
+            None => self.search_branches(key.as_ref(), &mut branches, proof_max, disproof_max),
         };
         let work = work_before + (self.nodes - start);
         let (stored, result) = match numbers {
@@ -262,6 +267,7 @@ impl<T: Tree> Search<'_, T> {
     /// The loop of a node over its edges.
     fn search_branches(
         &mut self,
+        key: Option<&Key>,
         branches: &mut [Branch<T::State>],
         proof_max: u32,
         disproof_max: u32,
@@ -279,13 +285,30 @@ impl<T: Tree> Search<'_, T> {
             if numbers.truth().is_some() || numbers.proof >= proof_max || numbers.disproof >= disproof_max {
                 return Ok(numbers);
             }
-            let (best, second) = two_least(branches);
+            let (mut best, mut second) = two_least(branches, |_, proof| proof);
+            if CROWD.is_many() {
+                // Another thread may have decided this very state meanwhile.
+                if let Some((numbers, _)) = key.and_then(|key| probe(self.table, key))
+                    && numbers.truth().is_some()
+                {
+                    return Ok(numbers);
+                }
+                let (other, its_second) = two_least(branches, |branch, proof| {
+                    CROWD.virtual_proof(self.tree.key(&branch.state).as_ref(), proof)
+                });
+                let branch = &branches[other];
+                // A branch that is past the threshold already would be left as it is found.
+                if branch.numbers.across(branch.polarity).proof < proof_max {
+                    (best, second) = (other, its_second);
+                }
+            }
             let branch = &mut branches[best];
             let seen = branch.numbers.across(branch.polarity);
             // 1 + epsilon: stay until the second best looks better by a quarter, instead of thrashing between equals.
             let switch = if second >= INFINITE { INFINITE } else { second.saturating_add(1 + second / 4) };
             let below = Numbers {
-                proof: proof_max.min(switch),
+                // More than it has, lest nothing is done.
+                proof: proof_max.min(switch.max(seen.proof.saturating_add(1))),
                 disproof: if disproof_max >= INFINITE {
                     INFINITE
                 } else {
@@ -312,18 +335,19 @@ impl<T: Tree> Search<'_, T> {
     }
 }
 
-/// The branch of least proof number as its parent sees it, and the proof number of the next best.
-fn two_least<S>(branches: &[Branch<S>]) -> (usize, u32) {
+/// The branch of least proof number as its parent sees it and `counted` counts it, and the proof number of the next best.
+fn two_least<S>(branches: &[Branch<S>], counted: impl Fn(&Branch<S>, u32) -> u32) -> (usize, u32) {
     let (mut best, mut least, mut least_disproof, mut second) = (0, u32::MAX, u32::MAX, INFINITE);
     for (index, branch) in branches.iter().enumerate() {
         let seen = branch.numbers.across(branch.polarity);
-        if seen.proof < least || (seen.proof == least && seen.disproof < least_disproof) {
+        let proof = counted(branch, seen.proof);
+        if proof < least || (proof == least && seen.disproof < least_disproof) {
             if least != u32::MAX {
                 second = least;
             }
-            (best, least, least_disproof) = (index, seen.proof, seen.disproof);
-        } else if seen.proof < second {
-            second = seen.proof;
+            (best, least, least_disproof) = (index, proof, seen.disproof);
+        } else if proof < second {
+            second = proof;
         }
     }
     (best, second)

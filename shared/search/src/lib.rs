@@ -12,3 +12,4 @@ pub mod konane;
 pub mod numbers;
 pub mod peg;
 pub mod table;
+mod together;
