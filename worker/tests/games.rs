@@ -2,23 +2,26 @@
 
 mod support;
 
+use grundy_games::claim::{Claim, ClaimError, Fact};
 use grundy_games::plan::Progress;
 use grundy_games::problem::{Approach, Fields, Problem};
 use grundy_proto::v1;
 use grundy_search::cram::tables::{BuiltTables, StripTables};
-use grundy_search::engine::engine_for;
+use grundy_search::engine::{Engine, Limits, Outcome, engine_for};
 use grundy_search::evaluate::Facts;
 use grundy_search::peg::Counter;
 use grundy_worker::EngineFactory;
 use grundy_worker::{Cause, Exit};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use support::{Check, Coordinator, Worker, assignment};
 
 /// Decided claims with the rules to infer from them.
 struct Known<'a>(&'a Facts, &'a dyn grundy_games::claim::ClaimRules);
 
 impl grundy_games::plan::Knowledge for Known<'_> {
-    fn truth(&self, claim: &grundy_games::claim::Claim) -> Option<bool> {
+    fn truth(&self, claim: &Claim) -> Option<bool> {
         self.0.truth(self.1, claim)
     }
 }
@@ -63,6 +66,69 @@ fn claims_of_a_small_board_are_decided_and_give_its_nimber() -> Check {
     }
     worker.drain.begin(Cause::Terminated);
     assert_eq!(worker.join(), Ok(Exit::Done));
+    Ok(())
+}
+
+/// An engine whose first search waits until a second thread has begun one; what each thread searched is kept.
+struct Together {
+    engine: Box<dyn Engine>,
+    searched: Arc<Mutex<BTreeMap<String, u64>>>,
+}
+
+impl Engine for Together {
+    fn decide(&mut self, claim: &Claim, limits: &Limits<'_>) -> Result<Outcome, ClaimError> {
+        let searched = || self.searched.lock().expect("no test thread panics while it holds the lock");
+        let thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
+        searched().entry(thread.clone()).or_default();
+        let start = Instant::now();
+        while searched().len() < 2 && start.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let outcome = self.engine.decide(claim, limits)?;
+        *searched().entry(thread).or_default() += outcome.nodes;
+        Ok(outcome)
+    }
+
+    fn learn(&mut self, fact: &Fact) -> Result<(), ClaimError> {
+        self.engine.learn(fact)
+    }
+}
+
+#[test]
+fn an_idle_thread_helps_with_the_claim_of_another() -> Check {
+    let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
+    let searched = Arc::new(Mutex::new(BTreeMap::new()));
+    let own = Arc::clone(&searched);
+    // Without pair tables there is something to search.
+    let factory: Arc<EngineFactory> = Arc::new(move |problem, namespace, table| {
+        let tables: Arc<dyn StripTables> = Arc::new(BuiltTables::new(0));
+        let engine = engine_for(problem, namespace, table, &tables)?;
+        Some(Box::new(Together { engine, searched: Arc::clone(&own) }))
+    });
+    let worker = Worker::with_threads(2, &coordinator, data.path(), factory);
+    let position = "...........|...........|...........".to_owned();
+    let fields = Fields { game: "cram".into(), rules: String::new(), position, question: "nimber".into() };
+    let problem = Problem::from_fields(&fields)?;
+    // The nimber of 3x11 is 0 (Schneider 2009).
+    let Approach::Claims(plan) = problem.approach() else { return Err("cram is answered by claims".into()) };
+    let Progress::Ask(claims) = plan.next(&Known(&Facts::default(), plan.rules())) else {
+        return Err("nothing is known".into());
+    };
+    coordinator.script().assignments.push_back(assignment(1, &problem.to_fields(), &claims[0]));
+    let complete = coordinator.wait("a result", |script| script.completes.pop());
+    assert_eq!(complete.verdict, Some(v1::complete_request::Verdict::Decided(false)));
+    worker.drain.begin(Cause::Terminated);
+    assert_eq!(worker.join(), Ok(Exit::Done));
+    let searched = searched.lock().map_err(|_| "a thread panicked")?;
+    let nodes: Vec<u64> = searched.values().copied().collect();
+    assert!(nodes.len() == 2 && nodes.iter().all(|nodes| *nodes > 0), "{searched:?}");
+    // A turn that was under way when the result was sent may come too late to be counted.
+    let total: u64 = nodes.iter().sum();
+    assert!(
+        complete.nodes <= total && complete.nodes >= nodes[0].min(nodes[1]),
+        "{} of {nodes:?}",
+        complete.nodes
+    );
     Ok(())
 }
 

@@ -265,3 +265,72 @@ fn the_nimber_is_kept_as_a_value() {
     let entry = table.probe(&Key::new([cells, 0], 5 << 8 | 255, NAMESPACE)).expect("the value was stored");
     assert_eq!(entry.known, Known::Value(4));
 }
+
+/// A small table that keeps what came last in each slot, so that threads overwrite each other's entries.
+struct Forgetful(Vec<Mutex<Option<(Key, Entry)>>>);
+
+impl Forgetful {
+    fn slot(&self, key: &Key) -> std::sync::MutexGuard<'_, Option<(Key, Entry)>> {
+        let mixed = (key.words[0] ^ key.words[1].rotate_left(9) ^ u64::from(key.tag) << 32)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let slot = &self.0[(mixed >> 40) as usize % self.0.len()];
+        slot.lock().expect("no thread panics while it holds a slot")
+    }
+}
+
+impl Table for Forgetful {
+    fn probe(&self, key: &Key) -> Option<Entry> {
+        self.slot(key).filter(|(kept, _)| kept == key).map(|(_, entry)| entry)
+    }
+
+    fn store(&self, key: &Key, entry: Entry) {
+        let mut slot = self.slot(key);
+        if slot.is_none_or(|(kept, known)| kept != *key || !known.is_final() || entry.is_final()) {
+            *slot = Some((*key, entry));
+        }
+    }
+}
+
+/// Threads on one claim: some stay, some come and go in turns of a few nodes; whoever decides it is right.
+#[test]
+fn threads_decide_a_claim_together() {
+    let boards = ["3x6", "3x7", "4x5", "....|..#.|....|.#..|....", ".......|..#....|.......", "4x4"];
+    for (round, picture) in boards.iter().cycle().take(24).enumerate() {
+        let nimber = CramPlan::new(&Problem::from_text("", picture, "nimber").expect("well formed"));
+        let nimber = match support::answer(
+            &nimber,
+            &mut CramEngine::plain(NAMESPACE, Arc::new(MapTable::default())),
+        ) {
+            Ok((Answer::Nimber { nimber }, _)) => nimber,
+            other => panic!("{picture}: {other:?}"),
+        };
+        let heap = (round % 4) as u8;
+        let table: Arc<dyn Table> = Arc::new(Forgetful((0..1 << 10).map(|_| Mutex::new(None)).collect()));
+        let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+        let total = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for thread in 0..2 + round % 3 {
+                let (table, stop, progress, total) = (table.clone(), &stop, &progress, &total);
+                scope.spawn(move || {
+                    let mut engine = DfpnEngine::new(CramTree::with_small_cells(NAMESPACE, 6), table);
+                    let nodes = if thread == 0 { u64::MAX } else { 50 * thread as u64 };
+                    while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        let limits = Limits { nodes, report_work_min: u64::MAX, stop, progress };
+                        let outcome = engine.decide(&claim(picture, heap), &limits).expect("well formed");
+                        assert!(outcome.nodes <= nodes);
+                        total.fetch_add(outcome.nodes, std::sync::atomic::Ordering::Relaxed);
+                        if let Verdict::Decided(truth) = outcome.verdict {
+                            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+                            assert_eq!(
+                                truth,
+                                nimber != u32::from(heap),
+                                "{picture} and *{heap}, round {round}"
+                            );
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(progress.into_inner(), total.into_inner(), "progress counts every node of every thread");
+    }
+}

@@ -258,11 +258,20 @@ pub struct Worker {
 
 impl Worker {
     pub fn start(coordinator: &Coordinator, data: &Path, engines: Arc<EngineFactory>) -> Self {
+        Self::with_threads(1, coordinator, data, engines)
+    }
+
+    pub fn with_threads(
+        threads: u32,
+        coordinator: &Coordinator,
+        data: &Path,
+        engines: Arc<EngineFactory>,
+    ) -> Self {
         let options = Options {
             coordinator: format!("http://{}", coordinator.address),
             data: data.to_owned(),
             name: "tested".to_owned(),
-            threads: 1,
+            threads,
             memory: 16 << 20,
             endgame: data.join("endgame"),
             endgame_memory: None,
