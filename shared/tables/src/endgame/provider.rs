@@ -17,6 +17,9 @@ use tracing::{debug, info, warn};
 /// Tables of at most this many bytes get no file: they are built faster than a file is checked.
 const SMALL_BYTES_MAX: usize = 8 << 20;
 
+/// Tables of at most this many bytes get no file however little memory is left.
+const TINY_BYTES_MAX: usize = 64 << 10;
+
 /// How often a build says how far it is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
@@ -100,7 +103,8 @@ impl EndgameTables {
     fn is_for_a_file(&self, classes: &Classes, size: Size, open: &Open) -> bool {
         let (left, right) = PairTable::size(classes, size.pair_columns, size.bytes);
         let bytes = PairTable::bytes_for(classes, left, right);
-        let small = self.small_bytes_max.min(self.private_left(open).saturating_sub(classes.bytes()));
+        let left = self.private_left(open).saturating_sub(classes.bytes()).max(TINY_BYTES_MAX);
+        let small = self.small_bytes_max.min(left);
         self.memory.mapped > self.memory.private && bytes > small
     }
 
