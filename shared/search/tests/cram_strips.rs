@@ -101,7 +101,7 @@ fn pair_tables_have_every_nimber() {
         let expected = all_nimbers(height, columns as u32);
         let sizes = [(columns.div_ceil(2), columns / 2), (columns / 2, columns.div_ceil(2))];
         for (left, right) in sizes {
-            let pairs = PairTable::build(&classes, left, right);
+            let pairs = PairTable::build(&classes, left, right, 1);
             assert_eq!(pairs.bytes(), classes.len(left) * classes.len(right));
             for (cells, nimber) in expected.iter().enumerate() {
                 let found = pairs.of_strip(&classes, cells as u128, columns);
@@ -144,7 +144,7 @@ fn pair_tables_keep_to_their_bytes_and_columns() {
     }
     // A row of 62 cells is the longest that a table takes.
     let row = self::classes(1, 62);
-    assert_eq!(PairTable::build(&row, 62, 62).columns(), 62);
+    assert_eq!(PairTable::build(&row, 62, 62, 1).columns(), 62);
     assert_eq!(PairTable::size(&row, 99, usize::MAX), (31, 31));
 }
 

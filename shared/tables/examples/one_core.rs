@@ -10,7 +10,7 @@
 use grundy_games::cram::{CramPlan, Problem};
 use grundy_games::plan::{Answer, Plan};
 use grundy_search::cram::CramEngine;
-use grundy_search::cram::tables::{StripTable, StripTables, sizes};
+use grundy_search::cram::tables::{StripTable, StripTables, extent, sizes};
 use grundy_search::engine::Limits;
 use grundy_search::evaluate::evaluate;
 use grundy_search::table::{Namespace, Table};
@@ -55,9 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// The tables that the engine will ask for.
 fn open(problem: &Problem, tables: &dyn StripTables) -> Vec<Option<Arc<StripTable>>> {
-    let sum = problem.position.sum();
-    let extents = sum.components().iter().map(|c| (u32::from(c.height()), u32::from(c.width())));
-    let (rows, columns) = extents.fold((0, 0), |(rows, columns), (h, w)| (rows.max(h), columns.max(w)));
+    let (rows, columns) = extent(&problem.position.sum());
     sizes(rows, columns, tables.bytes()).map(|size| tables.strip_table(size)).collect()
 }
 

@@ -210,6 +210,11 @@ impl Classes {
         self.steps[(class as usize) << self.height | column as usize]
     }
 
+    /// An end with one more column.
+    pub fn after(&self, end: End, column: u32) -> End {
+        self.step(end.class(), column).shifted(end.offset())
+    }
+
     /// The class of an end of at most as many columns as are classified: the word's lowest bits are its first column.
     pub fn of_word(&self, word: u128, columns: usize) -> End {
         let jump = self.jump_columns();
@@ -230,7 +235,7 @@ impl Classes {
     fn stepped(&self, mut end: End, mut word: u128, columns: usize) -> End {
         let mask = (1 << self.height) - 1;
         for _ in 0..columns {
-            end = self.step(end.class(), word as u32 & mask).shifted(end.offset());
+            end = self.after(end, word as u32 & mask);
             word >>= self.height;
         }
         end

@@ -5,7 +5,7 @@
 //! are the front with what reaches it, the back with what reaches it, and what is left of the middle. Each is a word over
 //! the columns whose class is a step or two from one that is known, so no cell is looked at twice.
 
-use super::classes::{Classes, End, HEIGHT_MAX};
+use super::classes::{End, HEIGHT_MAX};
 use super::outlook::Outlook;
 use super::strip::Strip;
 use super::tables::StripTable;
@@ -50,9 +50,9 @@ impl<'a> Look<'a> {
         let mut fronts = [End::EMPTY; COLUMNS_MAX + 1];
         let mut backs = [End::EMPTY; COLUMNS_MAX + 1];
         for column in 0..columns.min(table.classes.columns()) {
-            fronts[column + 1] = step(&table.classes, fronts[column], cells[column]);
+            fronts[column + 1] = table.classes.after(fronts[column], cells[column].into());
             let column = columns - 1 - column;
-            backs[column] = step(&table.classes, backs[column + 1], cells[column]);
+            backs[column] = table.classes.after(backs[column + 1], cells[column].into());
         }
         let (mut front_connected, mut back_connected) = (0, 0);
         let (mut front, mut back) = (Pieces::default(), Pieces::default());
@@ -124,7 +124,7 @@ impl<'a> Look<'a> {
         back[..width].reverse();
         let mut rest = End::EMPTY;
         for (column, cells) in all.iter().enumerate() {
-            rest = step(&self.table.classes, rest, cells & !(front[column] | back[column]));
+            rest = self.table.classes.after(rest, (cells & !(front[column] | back[column])).into());
         }
         Some(self.alone(rest) ^ self.front(first, &front[..width])? ^ self.back(end, &back[..width])?)
     }
@@ -151,11 +151,11 @@ impl<'a> Look<'a> {
         let column =
             |column: usize| if column < first { self.cells[column] } else { reached[column - first] };
         let known = border.min(first);
-        let front = (known..border).fold(self.fronts[known], |end, k| step(classes, end, column(k)));
+        let front = (known..border).fold(self.fronts[known], |end, k| classes.after(end, column(k).into()));
         if len <= right {
             return Some(self.alone(front));
         }
-        let back = (border..len).rev().fold(End::EMPTY, |end, k| step(classes, end, column(k)));
+        let back = (border..len).rev().fold(End::EMPTY, |end, k| classes.after(end, column(k).into()));
         Some(self.table.pairs.of_ends(front, back))
     }
 
@@ -172,11 +172,12 @@ impl<'a> Look<'a> {
         let border = self.columns - len.min(right);
         let column = |column: usize| if column >= end { self.cells[column] } else { reached[column - first] };
         let known = border.max(end);
-        let back = (border..known).rev().fold(self.backs[known], |end, k| step(classes, end, column(k)));
+        let back =
+            (border..known).rev().fold(self.backs[known], |end, k| classes.after(end, column(k).into()));
         if len <= right {
             return Some(self.alone(back));
         }
-        let front = (start..border).fold(End::EMPTY, |end, k| step(classes, end, column(k)));
+        let front = (start..border).fold(End::EMPTY, |end, k| classes.after(end, column(k).into()));
         Some(self.table.pairs.of_ends(front, back))
     }
 
@@ -194,14 +195,10 @@ impl<'a> Look<'a> {
         let border = middle.first.clamp(self.columns.saturating_sub(right), self.columns.min(left));
         let column = |column: usize| self.column(middle, column);
         let (from, to) = (border.min(middle.first), border.max(middle.end));
-        let front = (from..border).fold(self.fronts[from], |end, k| step(classes, end, column(k)));
-        let back = (border..to).rev().fold(self.backs[to], |end, k| step(classes, end, column(k)));
+        let front = (from..border).fold(self.fronts[from], |end, k| classes.after(end, column(k).into()));
+        let back = (border..to).rev().fold(self.backs[to], |end, k| classes.after(end, column(k).into()));
         self.table.pairs.of_ends(front, back)
     }
-}
-
-fn step(classes: &Classes, end: End, column: u8) -> End {
-    classes.step(end.class(), u32::from(column)).shifted(end.offset())
 }
 
 /// The rows of a column's cells.

@@ -32,7 +32,7 @@ use crate::engine::{Engine, Limits, Outcome};
 use crate::table::{Namespace, Table};
 use classes::HEIGHT_MAX;
 use grundy_games::claim::{Claim, ClaimError, Fact};
-use grundy_games::cram::{CramClaims, Sum};
+use grundy_games::cram::CramClaims;
 use std::sync::Arc;
 use tables::{BuiltTables, StripTables};
 
@@ -64,7 +64,7 @@ impl CramEngine {
     /// The engine for a claim, ready for it.
     fn engine_for(&mut self, claim: &Claim) -> Result<&mut dyn Engine, ClaimError> {
         let (sum, _) = CramClaims::couple(claim)?;
-        let (rows, columns) = extent(&sum);
+        let (rows, columns) = tables::extent(&sum);
         let Some(strips) = self.strips.as_mut().filter(|_| rows <= HEIGHT_MAX) else {
             return Ok(&mut self.plain);
         };
@@ -77,13 +77,6 @@ impl CramEngine {
         }
         Ok(strips)
     }
-}
-
-/// The most rows and the most columns of a sum's components.
-fn extent(sum: &Sum) -> (u32, u32) {
-    sum.components().iter().fold((0, 0), |(rows, columns), component| {
-        (rows.max(u32::from(component.height())), columns.max(u32::from(component.width())))
-    })
 }
 
 impl Engine for CramEngine {

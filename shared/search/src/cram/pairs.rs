@@ -55,11 +55,12 @@ impl PairTable {
         classes.len(left_columns).saturating_mul(classes.len(right_columns))
     }
 
-    /// Fills a table in memory for left and right ends of up to so many columns, as far as `classes` and 62 cells go.
-    pub fn build(classes: &Classes, left_columns: usize, right_columns: usize) -> Self {
+    /// Fills a table in memory for left and right ends of up to so many columns, as far as `classes` and 62 cells go, on so many
+    /// threads.
+    pub fn build(classes: &Classes, left_columns: usize, right_columns: usize, threads: usize) -> Self {
         let (left_columns, right_columns) = Self::clamped(classes, left_columns, right_columns);
         let mut nimbers = vec![0u8; Self::bytes_for(classes, left_columns, right_columns)];
-        Self::fill(classes, left_columns, right_columns, &mut nimbers, 1, &|_| {});
+        Self::fill(classes, left_columns, right_columns, &mut nimbers, threads, &|_| {});
         Self { left_columns, right_columns, stride: classes.len(right_columns), nimbers: Box::new(nimbers) }
     }
 
@@ -100,11 +101,9 @@ impl PairTable {
         // Representatives have their last column lowest, which is how a right end follows.
         let (_, left_offset, left_word) = classes.representative(left);
         let (_, right_offset, right_word) = classes.representative(right);
-        let columns = self.left_columns;
-        let whole = |word: u64, columns: usize| {
-            strip::flip(strip::half_turn(u128::from(word), height, columns as u32), height)
-        };
-        let cells = whole(left_word, columns) | u128::from(right_word) << (height as usize * columns);
+        let columns = self.left_columns as u32;
+        let left_cells = strip::mirror(u128::from(left_word), height, columns);
+        let cells = left_cells | u128::from(right_word) << (height * columns);
         let mut reached = 0u64;
         for domino in (Strip { height: height as u8, cells }).dominoes() {
             reached |= 1 << self.of_strip(classes, cells & !domino, self.columns());

@@ -175,6 +175,11 @@ pub(super) fn flip(cells: u128, height: u32) -> u128 {
     if height % 2 == 1 { flipped | cells & first << (height / 2) } else { flipped }
 }
 
+/// The strip with its columns in reverse order.
+pub(super) fn mirror(cells: u128, height: u32, columns: u32) -> u128 {
+    flip(half_turn(cells, height, columns), height)
+}
+
 /// The grid of `height` rows whose bits run along lines of length `line`, so that they run across.
 fn transpose(cells: u128, line: u32, lines: u32) -> u128 {
     let mut transposed = 0;

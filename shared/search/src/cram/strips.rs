@@ -137,14 +137,14 @@ fn simplify(classes: &Classes, strip: Strip) -> (u128, u8) {
         let left = part(classes, left, mirrored >> shift);
         let right = part(classes, right, whole >> shift);
         // The left part goes in mirrored.
-        let front = strip::flip(strip::half_turn(left.outward, height, ends), height);
+        let front = strip::mirror(left.outward, height, ends);
         (whole & middle | front | right.outward << shift, left.offset ^ right.offset)
     };
     let flip = |end: End| classes.flip(end.class()).shifted(end.offset());
     // `upside_down` is the strip mirrored, `turned` is `flipped` mirrored.
     let as_is = image(strip.cells, upside_down, left, flip(right));
     let over = image(flipped, turned, flip(left), right);
-    let mirror = |(cells, offset)| (strip::flip(strip::half_turn(cells, height, columns), height), offset);
+    let mirror = |(cells, offset)| (strip::mirror(cells, height, columns), offset);
     as_is.min(over).min(mirror(as_is)).min(mirror(over))
 }
 

@@ -3,6 +3,7 @@
 use super::classes::{Classes, HEIGHT_MAX};
 use super::pairs::PairTable;
 use super::strip;
+use grundy_games::cram::Sum;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -34,7 +35,7 @@ impl StripTable {
     pub fn build(size: Size) -> Option<Self> {
         let classes = size.classes()?;
         let (left, right) = PairTable::size(&classes, size.pair_columns, size.bytes);
-        let pairs = PairTable::build(&classes, left, right);
+        let pairs = PairTable::build(&classes, left, right, 1);
         Some(Self { classes, pairs })
     }
 
@@ -95,6 +96,13 @@ impl StripTables for BuiltTables {
         tables.insert(size, table.clone());
         Some(table)
     }
+}
+
+/// The most rows and the most columns of a sum's components.
+pub fn extent(sum: &Sum) -> (u32, u32) {
+    sum.components().iter().fold((0, 0), |(rows, columns), component| {
+        (rows.max(u32::from(component.height())), columns.max(u32::from(component.width())))
+    })
 }
 
 /// The sizes of the tables for a board of so many rows (the short side) and columns, one for each height that its regions

@@ -154,18 +154,16 @@ impl EndgameTables {
     }
 
     /// Builds a table in what is left of the process's own memory.
-    fn in_memory(&self, open: &mut Open, classes: Classes, size: Size) -> Option<Arc<StripTable>> {
+    fn in_memory(&self, open: &mut Open, classes: Classes, size: Size) -> Arc<StripTable> {
         let left = self.private_left(open).saturating_sub(classes.bytes());
         let (left_columns, right_columns) =
             PairTable::size(&classes, size.pair_columns, size.bytes.min(left));
-        let mut nimbers = vec![0; PairTable::bytes_for(&classes, left_columns, right_columns)];
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        PairTable::fill(&classes, left_columns, right_columns, &mut nimbers, threads, &|_| {});
-        let own = classes.bytes() + nimbers.len();
-        let pairs = PairTable::of_bytes(&classes, left_columns, right_columns, Box::new(nimbers))?;
+        let pairs = PairTable::build(&classes, left_columns, right_columns, threads);
+        let own = classes.bytes() + pairs.bytes();
         let table = Arc::new(StripTable { classes, pairs });
         open.own.push((Arc::downgrade(&table), own));
-        Some(table)
+        table
     }
 }
 
@@ -191,11 +189,11 @@ impl StripTables for EndgameTables {
                     } else {
                         warn!(event = "endgame", "{error}; going on with smaller tables in memory");
                     }
-                    self.in_memory(&mut open, size.classes()?, size)?
+                    self.in_memory(&mut open, size.classes()?, size)
                 }
             }
         } else {
-            self.in_memory(&mut open, classes, size)?
+            self.in_memory(&mut open, classes, size)
         };
         open.tables.insert(size, Arc::downgrade(&table));
         Some(table)
