@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds Grundy if need be and solves on this machine: a coordinator and one worker process per core, talking gRPC.
+# Builds Grundy if need be and solves on this machine: a coordinator and two worker processes, talking gRPC.
 #
 #   ./deploy/local.sh cram 3x12          the arguments of `grundy solve`
 #   ./deploy/local.sh                    the same as cram 3x12
@@ -11,4 +11,6 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/prerequisites.sh"
 build_grundy
 [ $# -gt 0 ] || set -- cram 3x12
+# One worker with all cores would be faster; two show what many machines do.
+export GRUNDY_WORKERS="${GRUNDY_WORKERS:-2}"
 exec "$(grundy_bin)/grundy" solve "$@"

@@ -88,6 +88,7 @@ impl From<EndgameError> for Failure {
     fn from(error: EndgameError) -> Self {
         let exit = match &error {
             EndgameError::Damaged { .. } => Exit::Corruption,
+            EndgameError::Stopped { .. } => Exit::Interrupted,
             EndgameError::Other { .. } | EndgameError::Space { .. } | EndgameError::Io { .. } => Exit::Failed,
         };
         Self::new(exit, error)

@@ -126,6 +126,18 @@ fn what_a_killed_build_left_harms_nobody() {
 }
 
 #[test]
+fn an_interrupted_build_leaves_nothing() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let running = stopped_build(directory.path());
+    running.signal(Signal::INT);
+    running.signal(Signal::CONT);
+    let output = running.wait();
+    assert_eq!(output.code(), 130, "{output:?}");
+    assert!(output.stderr.contains("told to stop"), "{}", output.stderr);
+    assert_eq!((files(directory.path(), ".edb").len(), files(directory.path(), ".new").len()), (0, 0));
+}
+
+#[test]
 fn damage_is_named_and_mended() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let arguments = ["endgame", "build", "cram", BOARD.0, "--endgame", "endgame", "--memory", "64MiB"];

@@ -78,7 +78,9 @@ pub struct Options {
 pub fn run(options: &Options, drain: &Arc<Drain>) -> Result<Exit, WorkerError> {
     run_with(options, drain, |memory| {
         let memory = EndgameMemory { mapped: memory.endgame, private: memory.engines };
-        engines::all_games(Arc::new(EndgameTables::new(options.endgame.clone(), memory)))
+        let draining = Arc::clone(drain);
+        let tables = EndgameTables::new(options.endgame.clone(), memory);
+        engines::all_games(Arc::new(tables.with_go_on(move || draining.cause().is_none())))
     })
 }
 

@@ -183,10 +183,10 @@ impl EndgameMemoryArgs {
 /// The worker processes of `solve`.
 #[derive(clap::Args)]
 pub(super) struct WorkerArgs {
-    /// Worker processes [default: one for each core and thread]
+    /// Worker processes [default: 1]
     #[arg(long, env = "GRUNDY_WORKERS", value_name = "N", value_parser = at_least_one)]
     workers: Option<NonZeroU32>,
-    /// Search threads of each worker process [default: 1]
+    /// Search threads of each worker process; they share a table [default: the machine's cores, shared out among the workers]
     #[arg(long, env = "GRUNDY_THREADS", value_name = "N", value_parser = at_least_one)]
     threads: Option<NonZeroU32>,
     /// The grundy-worker program [default: the one beside this program]
@@ -200,14 +200,15 @@ fn at_least_one(text: &str) -> Result<NonZeroU32, String> {
 }
 
 impl WorkerArgs {
-    /// Worker processes and the threads of each.
+    /// Worker processes and the threads of each. One process of many threads is faster than many processes: its threads share
+    /// a table and help each other with hard claims.
     pub fn processes(&self, file: &ConfigFile) -> (u32, u32) {
-        let threads = pick(&self.threads, &file.threads, || NonZeroU32::MIN);
-        let cores = || {
+        let workers = pick(&self.workers, &file.workers, || NonZeroU32::MIN);
+        let share_of_cores = || {
             let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-            NonZeroU32::new(u32::try_from(cores).unwrap_or(u32::MAX) / threads).unwrap_or(NonZeroU32::MIN)
+            NonZeroU32::new(u32::try_from(cores).unwrap_or(u32::MAX) / workers).unwrap_or(NonZeroU32::MIN)
         };
-        (pick(&self.workers, &file.workers, cores).get(), threads.get())
+        (workers.get(), pick(&self.threads, &file.threads, share_of_cores).get())
     }
 
     /// The worker program, if one is set.
@@ -258,6 +259,11 @@ mod tests {
         assert_eq!(args(None).address(&ConfigFile::default()), ADDRESS_DEFAULT);
         let workers = WorkerArgs { workers: None, threads: NonZeroU32::new(2), worker_program: None };
         assert_eq!(workers.processes(&file), (3, 2));
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get()) as u32;
+        let of_workers =
+            |workers| WorkerArgs { workers: NonZeroU32::new(workers), threads: None, worker_program: None };
+        assert_eq!(of_workers(0).processes(&ConfigFile::default()), (1, cores));
+        assert_eq!(of_workers(4 * cores).processes(&ConfigFile::default()), (4 * cores, 1));
         assert_eq!(MemoryArgs { memory: None }.bytes(&file, || 7), 2 << 30);
         assert_eq!(MemoryArgs { memory: None }.bytes(&ConfigFile::default(), || 7), 7);
     }

@@ -4,20 +4,25 @@ use super::config::{ConfigFile, EndgameArgs, MemoryArgs};
 use super::memory;
 use super::output;
 use super::problem::{self, Flags, Game};
+use super::signals;
 use crate::exit::{Exit, Failure};
 use bytesize::ByteSize;
 use grundy_games::problem::Problem;
-use grundy_search::cram::tables::{StripTables, sizes};
+use grundy_search::cram::tables::{StripTables, extent, sizes};
 use grundy_tables::endgame::build::Origin;
 use grundy_tables::endgame::cram::Extent;
 use grundy_tables::endgame::{Condition, EndgameError, Verified, verify};
 use grundy_tables::{EndgameMemory, EndgameTables};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Memory for classes and small tables while databases are built.
 const PRIVATE_BYTES: usize = 64 << 20;
+
+/// The least that `--memory` may be: less than any table that gets a file.
+const MEMORY_MIN: u64 = 1 << 20;
 
 /// Build or verify endgame databases
 #[derive(clap::Args)]
@@ -134,11 +139,21 @@ fn build(args: BuildArgs, file: &ConfigFile) -> Result<Exit, Failure> {
     };
     let total = memory::check(args.memory.bytes(file, memory::half_of_machine))
         .map_err(|words| Failure::message(Exit::Usage, words))?;
+    if total < MEMORY_MIN {
+        let words = format!(
+            "memory of {} is too little for endgame databases: expected at least {}",
+            ByteSize(total),
+            ByteSize(MEMORY_MIN)
+        );
+        return Err(Failure::message(Exit::Usage, words));
+    }
     let mapped = usize::try_from(total).unwrap_or(usize::MAX);
     let memory = EndgameMemory { mapped, private: PRIVATE_BYTES.min(mapped / 2) };
-    let tables = EndgameTables::new(directory.clone(), memory);
-    let sides = [board.position.rows(), board.position.columns()].map(u32::from);
-    let (rows, columns) = (sides[0].min(sides[1]), sides[0].max(sides[1]));
+    let stop = signals::stop_flag()?;
+    let tables =
+        EndgameTables::new(directory.clone(), memory).with_go_on(move || !stop.load(Ordering::Relaxed));
+    // As the engine takes them: of the components.
+    let (rows, columns) = extent(&board.position.sum());
     let mut databases = 0;
     for size in sizes(rows, columns, tables.bytes()) {
         let begun = Instant::now();
@@ -180,6 +195,8 @@ fn verify_all(args: &VerifyArgs, file: &ConfigFile) -> Result<Exit, Failure> {
     printed?;
     if args.json {
         output::print_json(&Summary { message_type: "summary", directory: &directory, databases, damaged })?;
+    } else if databases == 0 {
+        output::complain(&format!("no endgame databases in {}", directory.display()));
     }
     Ok(match (damaged, unreadable) {
         (0, 0) => Exit::Done,
@@ -196,7 +213,9 @@ fn tell(verified: &Verified, json: bool) -> std::io::Result<()> {
         Condition::Damaged(errors) => ("damaged", errors),
         Condition::Unreadable(error) => ("unreadable", std::slice::from_ref(error)),
     };
-    errors.iter().for_each(|error| output::complain(&format!("error: {error}")));
+    // One that is only outdated does no harm: it is built again when it is needed.
+    let word = if matches!(verified.condition, Condition::Outdated(_)) { "note" } else { "error" };
+    errors.iter().for_each(|error| output::complain(&format!("{word}: {error}")));
     let seconds = verified.took.as_secs_f64();
     let mut line = Line::new(&verified.path, verified.extent, verified.bytes, seconds, status);
     line.errors = errors.iter().map(ToString::to_string).collect();

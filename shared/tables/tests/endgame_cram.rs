@@ -113,7 +113,7 @@ fn a_file_of_other_classes_or_with_damage_is_built_again() {
     let extent = Extent { rows: 3, left_columns: 4, right_columns: 4 };
     let mut header = extent.header(&classes);
     header.fingerprint ^= 1;
-    let fill = |payload: &mut [u8]| PairTable::fill(&classes, 4, 4, payload, 2, &|_| {});
+    let fill = |payload: &mut [u8]| PairTable::fill(&classes, 4, 4, payload, 2, &|_| true);
     let check: &EntryCheck<'_> = &|_, _, _| Ok(());
     open_or_build(&Recipe { path: &path, header, fill: &fill, check, threads: 1 }).expect("there is room");
     let [Verified { condition: Condition::Outdated(error), .. }] = &verified(directory.path())[..] else {
@@ -143,8 +143,9 @@ fn entries_that_are_wrong_under_right_checksums_are_found() {
     let classes = wish(8).classes().expect("three rows are few enough");
     let extent = Extent { rows: 3, left_columns: 4, right_columns: 4 };
     let fill = |payload: &mut [u8]| {
-        PairTable::fill(&classes, 4, 4, payload, 2, &|_| {});
+        let is_filled = PairTable::fill(&classes, 4, 4, payload, 2, &|_| true);
         payload.iter_mut().step_by(100).for_each(|nimber| *nimber ^= 1);
+        is_filled
     };
     let header = extent.header(&classes);
     let check: &EntryCheck<'_> = &|_, _, _| Ok(());

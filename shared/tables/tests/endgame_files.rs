@@ -4,7 +4,9 @@ use grundy_tables::endgame::EndgameError;
 use grundy_tables::endgame::build::{EntryCheck, Origin, Recipe, open_or_build};
 use grundy_tables::endgame::header::{BLOCK_BYTES, HEADER_BYTES, Header, Kind};
 use grundy_tables::endgame::sealed::SealedFile;
+use rustix::fs::{CWD, Mode, mkfifoat};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,8 +25,9 @@ const HEADER: Header = Header {
 /// Any file is as good as another.
 const ANY: &EntryCheck<'static> = &|_, _, _| Ok(());
 
-fn fill(payload: &mut [u8]) {
+fn fill(payload: &mut [u8]) -> bool {
     payload.iter_mut().enumerate().for_each(|(index, byte)| *byte = (index * 7 + index / 251) as u8);
+    true
 }
 
 fn recipe(path: &Path) -> Recipe<'_> {
@@ -188,7 +191,7 @@ fn whoever_comes_at_once_builds_once() {
     let slow = |payload: &mut [u8]| {
         filled.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(std::time::Duration::from_millis(200));
-        fill(payload);
+        fill(payload)
     };
     let built = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -217,6 +220,34 @@ fn what_a_killed_builder_left_is_overwritten() {
 }
 
 #[test]
+fn what_is_stopped_leaves_nothing() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("one.edb");
+    let error = open_or_build(&Recipe { fill: &|_| false, ..recipe(&path) }).err().expect("it was stopped");
+    assert_eq!(error, EndgameError::Stopped { path: path.clone() });
+    assert!(!path.exists() && !directory.path().join("one.edb.new").exists());
+}
+
+#[test]
+fn links_and_pipes_of_its_names_do_no_harm() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let (path, precious) = (directory.path().join("one.edb"), directory.path().join("precious"));
+    fs::write(&precious, "not to be touched").expect("it can be written");
+    symlink(&precious, directory.path().join("one.edb.new")).expect("a link can be made");
+    let (_, origin) = open_or_build(&recipe(&path)).expect("it is built");
+    assert_eq!(origin, Origin::Built);
+    assert_eq!(fs::read_to_string(&precious).expect("it is there"), "not to be touched");
+    for name in ["one.edb", "two.edb.lock"] {
+        let pipe = directory.path().join(name);
+        let _ = fs::remove_file(&pipe);
+        mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).expect("a pipe can be made");
+        let path = directory.path().join(name.trim_end_matches(".lock"));
+        let error = open_or_build(&recipe(&path)).err().expect("a pipe is refused");
+        assert!(matches!(&error, EndgameError::Io { path, .. } if *path == pipe), "{error}");
+    }
+}
+
+#[test]
 fn wrong_entries_never_get_the_name() {
     let directory = TempDir::new().expect("a temporary directory");
     let path = directory.path().join("one.edb");
@@ -238,7 +269,7 @@ fn what_does_not_fit_is_refused_before_it_is_begun() {
     let directory = TempDir::new().expect("a temporary directory");
     let path = directory.path().join("one.edb");
     let header = Header { payload_bytes: 1 << 45, ..HEADER };
-    let fill = |_: &mut [u8]| panic!("nothing is to be filled");
+    let fill = |_: &mut [u8]| -> bool { panic!("nothing is to be filled") };
     let error = open_or_build(&Recipe { header, fill: &fill, ..recipe(&path) }).err().expect("32 TiB");
     assert!(matches!(error, EndgameError::Space { .. }), "{error}");
     assert!(!path.exists() && !directory.path().join("one.edb.new").exists());

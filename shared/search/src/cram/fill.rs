@@ -7,20 +7,21 @@
 
 use super::classes::{Classes, End};
 use super::lanes::{LANES, Lanes, MEX_MAX, Sets, Simd, add, transpose8};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// A row on its way: its left class and its bytes.
 type Row<'a> = (u32, &'a mut [u8]);
 
-/// Fills `nimbers`, `stride` bytes a row, a row for each left class.
+/// Fills `nimbers`, `stride` bytes a row, a row for each left class. `go_on` is told after each group of rows how many bytes are filled;
+/// false, as soon as it answers no.
 pub(super) fn fill(
     classes: &Classes,
     stride: usize,
     nimbers: &mut [u8],
     threads: usize,
-    progress: &(dyn Fn(usize) + Sync),
-) {
+    go_on: &(dyn Fn(usize) -> bool + Sync),
+) -> bool {
     let filler = Filler { classes, simd: Simd::detect(), rights: Rights::new(classes, stride), stride };
     let mut done: Vec<&[u8]> = Vec::new();
     done.resize(nimbers.len() / stride, &[]);
@@ -33,7 +34,7 @@ pub(super) fn fill(
         }
         layers[depth].push((class as u32, row));
     }
-    let filled = AtomicUsize::new(0);
+    let (filled, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
     for mut layer in layers {
         // Small groups where there are few rows, so that every thread has some.
         let group = layer.len().div_ceil(threads.max(1)).clamp(1, LANES);
@@ -43,9 +44,12 @@ pub(super) fn fill(
             loop {
                 // Taken before the loop's body, so that the lock is not held in it.
                 let next = groups.lock().unwrap_or_else(PoisonError::into_inner).next();
-                let Some(rows) = next else { return };
+                let Some(rows) = next.filter(|_| !stopped.load(Ordering::Relaxed)) else { return };
                 filler.fill_group(rows, &done, &mut workspace);
-                progress(filled.fetch_add(rows.len() * stride, Ordering::Relaxed) + rows.len() * stride);
+                let bytes = rows.len() * stride;
+                if !go_on(filled.fetch_add(bytes, Ordering::Relaxed) + bytes) {
+                    stopped.store(true, Ordering::Relaxed);
+                }
             }
         };
         std::thread::scope(|scope| {
@@ -54,10 +58,14 @@ pub(super) fn fill(
             }
             work();
         });
+        if stopped.load(Ordering::Relaxed) {
+            return false;
+        }
         for (class, row) in layer {
             done[class as usize] = row;
         }
     }
+    true
 }
 
 /// The length of the longest chain of options of each class.

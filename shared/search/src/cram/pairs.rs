@@ -60,7 +60,7 @@ impl PairTable {
     pub fn build(classes: &Classes, left_columns: usize, right_columns: usize, threads: usize) -> Self {
         let (left_columns, right_columns) = Self::clamped(classes, left_columns, right_columns);
         let mut nimbers = vec![0u8; Self::bytes_for(classes, left_columns, right_columns)];
-        Self::fill(classes, left_columns, right_columns, &mut nimbers, threads, &|_| {});
+        Self::fill(classes, left_columns, right_columns, &mut nimbers, threads, &|_| true);
         Self { left_columns, right_columns, stride: classes.len(right_columns), nimbers: Box::new(nimbers) }
     }
 
@@ -78,19 +78,19 @@ impl PairTable {
         Some(Self { left_columns, right_columns, stride: classes.len(right_columns), nimbers })
     }
 
-    /// Fills a table's bytes, as many as [`bytes_for`](Self::bytes_for) says, on so many threads. `progress` is told now and then
-    /// how many are filled.
+    /// Fills a table's bytes, as many as [`bytes_for`](Self::bytes_for) says, on so many threads. `go_on` is told now and then how
+    /// many are filled. If it ever answers no, the table stays unfinished: false.
     pub fn fill(
         classes: &Classes,
         left_columns: usize,
         right_columns: usize,
         nimbers: &mut [u8],
         threads: usize,
-        progress: &(dyn Fn(usize) + Sync),
-    ) {
+        go_on: &(dyn Fn(usize) -> bool + Sync),
+    ) -> bool {
         let (left_columns, right_columns) = Self::clamped(classes, left_columns, right_columns);
         debug_assert_eq!(nimbers.len(), Self::bytes_for(classes, left_columns, right_columns));
-        fill::fill(classes, classes.len(right_columns), nimbers, threads, progress);
+        fill::fill(classes, classes.len(right_columns), nimbers, threads, go_on)
     }
 
     /// Whether an entry is what the rules make of it, if the entries of smaller regions are right: the mex of the options of the

@@ -2,12 +2,12 @@
 
 use super::header::{HEADER_BYTES, Header};
 use super::sealed::{SealedFile, block_checksums};
-use super::{EndgameError, map};
+use super::{EndgameError, map, plain};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, RandomState};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,8 +28,8 @@ pub struct Recipe<'a> {
     pub path: &'a Path,
     /// What it holds.
     pub header: Header,
-    /// Fills the payload, which is all zeros.
-    pub fill: &'a dyn Fn(&mut [u8]),
+    /// Fills the payload, which is all zeros. False if it was told to stop.
+    pub fill: &'a dyn Fn(&mut [u8]) -> bool,
     /// Checks so many entries, chosen by a seed, against the rules.
     pub check: &'a EntryCheck<'a>,
     /// Threads for checksums.
@@ -104,7 +104,8 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 fn lock(path: &Path) -> Result<File, EndgameError> {
     let name = beside(path, ".lock");
     let failed = |error| EndgameError::io(&name, "lock", &error);
-    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&name).map_err(failed)?;
+    let lock =
+        plain::open(OpenOptions::new().create(true).truncate(false).write(true), &name).map_err(failed)?;
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -144,17 +145,19 @@ impl Recipe<'_> {
     fn build(&self, directory: &Path) -> Result<(), EndgameError> {
         let aside = Unfinished(beside(self.path, ".new"));
         let failed = |error| EndgameError::io(&aside.0, "write", &error);
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(true)
-            .read(true)
-            .write(true)
-            .open(&aside.0)
-            .map_err(failed)?;
+        // Whatever a killed process or somebody else left there goes. It is not opened: it may be a link to another file.
+        match fs::remove_file(&aside.0) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        let file =
+            OpenOptions::new().create_new(true).read(true).write(true).open(&aside.0).map_err(failed)?;
         allocate(&file, directory, &aside.0, self.header.file_bytes())?;
         let mut map = map::unfinished(&file).map_err(failed)?;
         let (front, payload) = map.split_at_mut(self.header.payload_offset() as usize);
-        (self.fill)(payload);
+        if !(self.fill)(payload) {
+            return Err(EndgameError::Stopped { path: self.path.to_owned() });
+        }
         let checksums = block_checksums(payload, self.threads);
         let table = &mut front[HEADER_BYTES..HEADER_BYTES + 4 * checksums.len()];
         for (bytes, checksum) in table.chunks_exact_mut(4).zip(checksums) {

@@ -38,6 +38,12 @@ pub enum EndgameError {
         /// Bytes that the file system has for this process.
         free: u64,
     },
+    /// It was being built when its process was asked to stop.
+    #[error("the endgame database {} was not finished: told to stop", .path.display())]
+    Stopped {
+        /// The file.
+        path: PathBuf,
+    },
     /// Any other failure of the disk or the file system.
     #[error("cannot {action} {}: {reason}", .path.display())]
     Io {

@@ -18,6 +18,7 @@ pub mod cram;
 mod error;
 pub mod header;
 mod map;
+mod plain;
 mod provider;
 pub mod sealed;
 mod verify;

@@ -8,7 +8,7 @@ use grundy_search::cram::classes::Classes;
 use grundy_search::cram::pairs::PairTable;
 use grundy_search::cram::tables::{Size, StripTable, StripTables};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -51,10 +51,15 @@ pub struct EndgameTables {
     directory: PathBuf,
     memory: EndgameMemory,
     small_bytes_max: usize,
+    /// Whether the process is to go on: not when it was told to stop.
+    go_on: Box<GoOn>,
     open: Mutex<Open>,
     /// Whether it was said that databases cannot be had.
     complained: AtomicBool,
 }
+
+/// Asked now and then while a database is built. Whoever answers no gets none.
+pub type GoOn = dyn Fn() -> bool + Send + Sync;
 
 /// What is in use.
 #[derive(Default)]
@@ -70,7 +75,20 @@ impl EndgameTables {
     pub fn new(directory: PathBuf, memory: EndgameMemory) -> Self {
         let open = Mutex::default();
         let complained = AtomicBool::new(false);
-        Self { directory, memory, small_bytes_max: SMALL_BYTES_MAX, open, complained }
+        Self {
+            directory,
+            memory,
+            small_bytes_max: SMALL_BYTES_MAX,
+            go_on: Box::new(|| true),
+            open,
+            complained,
+        }
+    }
+
+    /// The same for a process that may be told to stop.
+    #[must_use]
+    pub fn with_go_on(self, go_on: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { go_on: Box::new(go_on), ..self }
     }
 
     /// The same with another bound between tables in memory and tables in files. For tests.
@@ -118,7 +136,7 @@ impl EndgameTables {
             Some(file) => (file, Origin::Found),
             None => {
                 let threads = std::thread::available_parallelism().map_or(1, usize::from);
-                let fill = |bytes: &mut [u8]| fill(&classes, &extent, bytes, threads, &path);
+                let fill = |bytes: &mut [u8]| fill(&classes, &extent, bytes, threads, &path, &*self.go_on);
                 let check =
                     |file: &Arc<SealedFile>, count, seed| extent.check_entries(&classes, file, count, seed);
                 open_or_build(&Recipe { path: &path, header, fill: &fill, check: &check, threads })?
@@ -183,6 +201,7 @@ impl StripTables for EndgameTables {
         let table = if self.is_for_a_file(&classes, size, &open) {
             match self.mapped(&mut open, classes, size) {
                 Ok(database) => database.table,
+                Err(EndgameError::Stopped { .. }) => return None,
                 Err(error) => {
                     if self.complained.swap(true, Ordering::Relaxed) {
                         debug!(event = "endgame", "{error}");
@@ -200,19 +219,28 @@ impl StripTables for EndgameTables {
     }
 }
 
-/// Fills a database's payload and says how far it is.
-fn fill(classes: &Classes, extent: &Extent, bytes: &mut [u8], threads: usize, path: &std::path::Path) {
+/// Fills a database's payload and says how far it is. False if it was told to stop.
+fn fill(
+    classes: &Classes,
+    extent: &Extent,
+    bytes: &mut [u8],
+    threads: usize,
+    path: &Path,
+    go_on: &GoOn,
+) -> bool {
     let (rows, columns, total) = (extent.rows, extent.columns(), bytes.len());
     info!(event = "endgame", file = %path.display(), rows, columns, bytes = total, threads, "building an endgame database");
     let said = Mutex::new(Instant::now());
-    let progress = |filled: usize| {
+    let said_and_go_on = |filled: usize| {
         // A thread that finds another one talking has nothing to add.
-        let Ok(mut said) = said.try_lock() else { return };
-        if said.elapsed() >= PROGRESS_EVERY {
+        if let Ok(mut said) = said.try_lock()
+            && said.elapsed() >= PROGRESS_EVERY
+        {
             *said = Instant::now();
             let percent = (filled as f64 / total.max(1) as f64 * 100.0).floor();
             info!(event = "endgame", file = %path.display(), percent, "building an endgame database");
         }
+        go_on()
     };
-    PairTable::fill(classes, extent.left_columns, extent.right_columns, bytes, threads, &progress);
+    PairTable::fill(classes, extent.left_columns, extent.right_columns, bytes, threads, &said_and_go_on)
 }

@@ -1,9 +1,9 @@
 //! A sealed file that is open: checked, mapped, read only.
 
 use super::header::{BLOCK_BYTES, HEADER_BYTES, Header};
-use super::{EndgameError, map};
+use super::{EndgameError, map, plain};
 use memmap2::Mmap;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ impl SealedFile {
     /// [`EndgameError::Damaged`] if header, length, checksums of the blocks or padding are not as sealed.
     pub fn open(path: &Path) -> Result<Option<Self>, EndgameError> {
         let failed = |error: std::io::Error| EndgameError::io(path, "read", &error);
-        let file = match File::open(path) {
+        let file = match plain::open(OpenOptions::new().read(true), path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(error)),

@@ -65,7 +65,9 @@ fn examine(path: &Path, threads: usize) -> (Option<Extent>, Condition) {
     let condition = |error: EndgameError| match error {
         EndgameError::Damaged { .. } => Condition::Damaged(vec![error]),
         EndgameError::Other { .. } => Condition::Outdated(error),
-        EndgameError::Space { .. } | EndgameError::Io { .. } => Condition::Unreadable(error),
+        EndgameError::Space { .. } | EndgameError::Io { .. } | EndgameError::Stopped { .. } => {
+            Condition::Unreadable(error)
+        }
     };
     let file = match SealedFile::open(path) {
         Ok(Some(file)) => Arc::new(file),
