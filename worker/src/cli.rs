@@ -248,7 +248,7 @@ pub enum ConfigError {
     },
     /// Endgame databases would leave too little for the rest.
     #[error(
-        "endgame memory of {given} is too much of a memory of {memory} for {threads} threads: expected at most {most}"
+        "endgame memory of {given} is too much of a memory of {memory} for {threads} engine threads: expected at most {most}"
     )]
     TooMuchEndgame {
         /// The whole memory.

@@ -106,7 +106,7 @@ fn what_is_missing_or_too_small_is_named() {
     };
     let error = settings(ByteSize::mib(250)).options().expect_err("250 of 256 MiB").to_string();
     assert!(error.contains("250.0 MiB") && error.contains("at most 172.0 MiB"), "{error}");
-    let options = settings(ByteSize::mib(176)).options().expect("176 of 256 MiB");
+    let options = settings(ByteSize::mib(172)).options().expect("172 of 256 MiB");
     assert_eq!(options.endgame, Path::new("grundy-worker/endgame"));
     for flags in [["--threads", "0"], ["--threads", "x"], ["--name", ""], ["--memory", "lots"]] {
         assert!(Cli::try_parse_from(["grundy-worker"].into_iter().chain(flags)).is_err(), "{flags:?}");
