@@ -58,7 +58,7 @@ pub struct Settings {
     #[arg(long, value_name = "NAME", env = "GRUNDY_NAME")]
     pub name: Option<WorkerName>,
 
-    /// Engine threads; each works on a lease of its own. [default: one a core]
+    /// Engine threads. They share a table; one without a lease of its own helps another. [default: one a core]
     #[arg(long, value_name = "N", env = "GRUNDY_THREADS")]
     pub threads: Option<Threads>,
 
@@ -72,7 +72,7 @@ pub struct Settings {
     pub endgame: Option<PathBuf>,
 
     /// How much of --memory mapped endgame databases may take. Files that several workers of a machine map count once for the
-    /// machine. [default: half of what the worker does not need otherwise]
+    /// machine. [default: five eighths of what the worker does not need otherwise]
     #[arg(long, value_name = "SIZE", env = "GRUNDY_ENDGAME_MEMORY")]
     pub endgame_memory: Option<ByteSize>,
 

@@ -18,7 +18,6 @@ use grundy_search::peg::{CountError, Counter};
 use grundy_search::table::{Namespace, Table};
 use grundy_tables::TieredTable;
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,9 +41,6 @@ const DRAIN_FAILURES: u32 = 3;
 
 /// The bounds of the wait that an idle coordinator asks for: no busy loop, no oversleeping.
 const IDLE_WAIT_MS: std::ops::RangeInclusive<u64> = 10..=30_000;
-
-/// Problems for which a thread keeps its engine: workers seldom switch between jobs, and an engine is made in milliseconds.
-const ENGINES_MAX: usize = 4;
 
 /// Makes the engine for a problem. What is given to [`run`](crate::run) is [`engine_for`]; tests give others.
 pub type EngineFactory = dyn Fn(&Problem, Namespace, Arc<dyn Table>) -> Option<Box<dyn Engine>> + Send + Sync;
@@ -107,13 +103,14 @@ enum Solver {
 /// One engine thread.
 pub struct EngineThread {
     shared: Arc<Shared>,
-    solvers: BTreeMap<Fields, Solver>,
+    /// What it searches with, for the problem it had last: workers seldom switch between jobs, and an engine is made in milliseconds.
+    solver: Option<(Fields, Solver)>,
 }
 
 impl EngineThread {
     /// A thread that has not met any problem yet.
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, solvers: BTreeMap::new() }
+        Self { shared, solver: None }
     }
 
     /// Works until the worker drains.
@@ -185,7 +182,7 @@ impl EngineThread {
             }
             Err(panic) => {
                 debug!(event = "help", panic, "could not help");
-                self.solvers.remove(&offer.fields);
+                self.solver = None;
                 false
             }
         }
@@ -246,7 +243,7 @@ impl EngineThread {
         let outcome = outcome.unwrap_or_else(|panic| Err(TaskError::Failed(format!("panic: {panic}"))));
         if matches!(outcome, Err(TaskError::Failed(_))) {
             // Whatever state it was left in, it is not searched with again.
-            self.solvers.remove(&fields);
+            self.solver = None;
         }
         let elapsed_ms = started.elapsed().as_millis() as u64;
         if self.shared.contradicted() {
@@ -345,7 +342,9 @@ impl EngineThread {
 
     /// What this thread uses for the problem, made if need be.
     fn solver(&mut self, fields: &Fields) -> Result<&mut Solver, TaskError> {
-        if !self.solvers.contains_key(fields) {
+        if self.solver.as_ref().is_none_or(|(of, _)| of != fields) {
+            // Before the next one is made: a thread has the memory of one engine.
+            self.solver = None;
             let problem = Problem::from_fields(fields).map_err(TaskError::failed)?;
             let solver = match &problem {
                 Problem::Peg(problem) => Solver::Counting(Arc::new(Counter::new(problem))),
@@ -356,12 +355,12 @@ impl EngineThread {
                     )
                 }
             };
-            if self.solvers.len() >= ENGINES_MAX {
-                self.solvers.clear();
-            }
-            self.solvers.insert(fields.clone(), solver);
+            self.solver = Some((fields.clone(), solver));
         }
-        self.solvers.get_mut(fields).ok_or_else(|| TaskError::Failed("no solver".to_owned()))
+        match &mut self.solver {
+            Some((_, solver)) => Ok(solver),
+            None => Err(TaskError::Failed("no solver".to_owned())),
+        }
     }
 }
 

@@ -88,6 +88,7 @@ impl FactBook {
             }
         }
         page.next = batch.next;
+        page.engine.rest();
         if learned > 0 {
             debug!(
                 event = "facts",

@@ -136,7 +136,7 @@ impl DataArgs {
 /// How much memory to use.
 #[derive(clap::Args)]
 pub(super) struct MemoryArgs {
-    /// Memory to use in all, such as 4GiB [default: half of the machine's]
+    /// Memory to use in all, such as 4GiB [default: half of the machine's; eval: 256MiB]
     #[arg(long, env = "GRUNDY_MEMORY", value_name = "SIZE")]
     memory: Option<ByteSize>,
 }

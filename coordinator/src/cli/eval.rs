@@ -5,15 +5,16 @@ use super::output;
 use super::problem::{self, Flags, Game};
 use crate::answer::OneWord;
 use crate::exit::{Exit, Failure};
+use bytesize::ByteSize;
 use grundy_games::plan::Answer;
 use grundy_games::problem::{Approach, Problem};
 use grundy_proto::limits::POSITION_BYTES_MAX;
-use grundy_search::cram::tables::{BuiltTables, StripTables};
+use grundy_search::cram::tables::StripTables;
 use grundy_search::engine::{Engine, Limits, engine_for};
 use grundy_search::evaluate::evaluate;
 use grundy_search::peg;
 use grundy_search::table::{Namespace, Table};
-use grundy_tables::{EndgameMemory, EndgameTables, RamTable};
+use grundy_tables::{EndgameMemory, EndgameTables, RamTable, split_memory, worker_memory_min};
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::PathBuf;
@@ -134,16 +135,19 @@ struct Evaluator {
 }
 
 impl Evaluator {
-    /// With a directory of endgame databases, these may take half of the bytes.
+    /// With a directory of endgame databases, these take their share of the bytes. There is no disk, so its share is the table's.
     fn new(game: Game, flags: Flags, bytes: usize, endgame: Option<PathBuf>) -> Result<Self, Failure> {
-        let private = bytes / 4;
-        let (table_bytes, strip_tables): (usize, Arc<dyn StripTables>) = match endgame {
-            Some(directory) => {
-                let memory = EndgameMemory { mapped: bytes / 2, private };
-                (bytes - memory.mapped, Arc::new(EndgameTables::new(directory, memory)))
-            }
-            None => (bytes, Arc::new(BuiltTables::new(private))),
-        };
+        let least = worker_memory_min(1);
+        if bytes < least {
+            let [given, least] = [bytes, least].map(|bytes| ByteSize(bytes as u64));
+            let words = format!("memory of {given} is too little: expected at least {least}");
+            return Err(Failure::message(Exit::Usage, words));
+        }
+        let memory = split_memory(bytes, 1, endgame.is_none().then_some(0));
+        let table_bytes = memory.ram_table + memory.storage.cache + memory.storage.write_buffers;
+        let memory = EndgameMemory { mapped: memory.endgame, private: memory.engines };
+        let strip_tables: Arc<dyn StripTables> =
+            Arc::new(EndgameTables::new(endgame.unwrap_or_default(), memory));
         let table = Arc::new(RamTable::with_bytes(table_bytes)?);
         Ok(Self {
             game,

@@ -73,6 +73,9 @@ pub trait Engine: Send {
     /// # Errors
     /// A malformed claim.
     fn learn(&mut self, fact: &Fact) -> Result<(), ClaimError>;
+
+    /// Gives back the memory that it can do without until it is used again.
+    fn rest(&mut self) {}
 }
 
 /// The engine for a problem that is answered by claims; `None` for one that is counted. The engines of one process share

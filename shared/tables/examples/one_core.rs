@@ -1,7 +1,8 @@
 //! Solves boards of Cram on one core, without a coordinator, over tables that are built beforehand, and says what each costs.
 //!
 //! ```text
-//! cargo run --release -p grundy-tables --example one_core -- 6GiB /tmp/endgame 3x16 3x19
+//! cargo build --release --workspace --examples
+//! target/release/examples/one_core 6GiB /tmp/endgame 3x16 3x19
 //! board  nimber  expansions  CPU seconds of the tables  CPU seconds of the search
 //! ```
 //!

@@ -73,7 +73,7 @@ fn a_mapped_table_answers_as_one_in_memory() {
 }
 
 #[test]
-fn engines_of_a_process_share_a_map_and_let_go_of_it() {
+fn engines_of_a_process_share_a_map() {
     let directory = TempDir::new().expect("a temporary directory");
     let name = directory.path().join(file(4, 4)).display().to_string();
     let tables = tables(directory.path());
@@ -83,8 +83,48 @@ fn engines_of_a_process_share_a_map_and_let_go_of_it() {
     // Another wish that the same file serves.
     let three = tables.strip_table(wish(7)).expect("a table");
     assert_eq!((three.pairs.columns(), maps(&name)), (8, 1));
+    // Kept for whoever comes back, as long as nobody needs the room.
     drop((one, two, three));
+    assert_eq!(maps(&name), 1);
+    drop(tables);
     assert_eq!(maps(&name), 0);
+}
+
+#[test]
+fn all_tables_together_stay_within_the_memory() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let memory = EndgameMemory { mapped: 900_000, private: 800_000 };
+    let tables = EndgameTables::new(directory.path().to_owned(), memory).with_small_bytes_max(0);
+    let size = |height, pair_columns| Size { height, pair_columns, ..wish(8) };
+    let mapped = || {
+        let files = files(directory.path()).into_iter().map(|name| directory.path().join(name));
+        let files = files.filter(|path| maps(&path.display().to_string()) > 0);
+        files.map(|path| path.metadata().expect("it is there").len()).sum::<u64>()
+    };
+    // Beside their entries files have headers.
+    let most = 900_000 + (1 << 16);
+    let wishes = [size(3, 8), size(4, 6), size(3, 7), size(2, 16), size(4, 5)];
+    for wish in wishes {
+        let table = tables.strip_table(wish).expect("a table");
+        assert!(table.pairs.columns() > 0);
+        assert!((1..=most).contains(&mapped()), "{} bytes after {wish:?}", mapped());
+    }
+    // In use, a table is not let go of, and others get what is left.
+    let held = tables.strip_table(size(3, 8)).expect("a table");
+    let other = tables.strip_table(size(4, 6)).expect("a smaller one");
+    assert!(mapped() <= most, "{} bytes", mapped());
+    assert!(Arc::ptr_eq(&held, &tables.strip_table(size(3, 8)).expect("the same")));
+    assert!(other.pairs.columns() < 6, "{:?} beside {:?}", other.pairs.ends(), held.pairs.ends());
+}
+
+#[test]
+fn files_that_cannot_be_used_are_passed_over() {
+    let directory = TempDir::new().expect("a temporary directory");
+    drop(tables(directory.path()).database(wish(8)).expect("there is room").expect("a file"));
+    fs::create_dir(directory.path().join(file(6, 5))).expect("a directory can be made");
+    fs::write(directory.path().join(file(5, 5)), "").expect("it can be written");
+    let found = tables(directory.path()).database(wish(8)).expect("the good one").expect("a file");
+    assert_eq!((found.origin, found.extent.columns()), (Origin::Found, 8));
 }
 
 #[test]
@@ -115,7 +155,8 @@ fn a_file_of_other_classes_or_with_damage_is_built_again() {
     header.fingerprint ^= 1;
     let fill = |payload: &mut [u8]| PairTable::fill(&classes, 4, 4, payload, 2, &|_| true);
     let check: &EntryCheck<'_> = &|_, _, _| Ok(());
-    open_or_build(&Recipe { path: &path, header, fill: &fill, check, threads: 1 }).expect("there is room");
+    open_or_build(&Recipe { path: &path, header, fill: &fill, check, threads: 1, go_on: &|| true })
+        .expect("there is room");
     let [Verified { condition: Condition::Outdated(error), .. }] = &verified(directory.path())[..] else {
         panic!("the numbering is another")
     };
@@ -130,8 +171,7 @@ fn a_file_of_other_classes_or_with_damage_is_built_again() {
         panic!("its last byte is wrong")
     };
     assert!(errors[0].to_string().contains("block 0"), "{errors:?}");
-    // A smaller wish that this file would serve.
-    let built = tables(directory.path()).database(wish(7)).expect("there is room").expect("a file");
+    let built = tables(directory.path()).database(wish(8)).expect("there is room").expect("a file");
     assert_eq!((built.origin, built.extent), (Origin::Built, extent));
     assert!(matches!(verified(directory.path())[..], [Verified { condition: Condition::Intact, .. }]));
 }
@@ -149,14 +189,16 @@ fn entries_that_are_wrong_under_right_checksums_are_found() {
     };
     let header = extent.header(&classes);
     let check: &EntryCheck<'_> = &|_, _, _| Ok(());
-    open_or_build(&Recipe { path: &path, header, fill: &fill, check, threads: 1 }).expect("there is room");
+    open_or_build(&Recipe { path: &path, header, fill: &fill, check, threads: 1, go_on: &|| true })
+        .expect("there is room");
     let [Verified { condition: Condition::Damaged(errors), .. }] = &verified(directory.path())[..] else {
         panic!("every hundredth entry is wrong")
     };
     assert!(errors[0].to_string().contains("entry "), "{errors:?}");
     let check: &EntryCheck<'_> = &|file, count, seed| extent.check_entries(&classes, file, count, seed);
     let aside = directory.path().join("aside.edb");
-    let error = open_or_build(&Recipe { path: &aside, header, fill: &fill, check, threads: 1 });
+    let error =
+        open_or_build(&Recipe { path: &aside, header, fill: &fill, check, threads: 1, go_on: &|| true });
     assert!(matches!(error.err(), Some(EndgameError::Damaged { .. })), "it gets no name");
     let found = tables(directory.path()).database(wish(8)).expect("there is room").expect("a file");
     assert_eq!(found.origin, Origin::Built, "what is there is not used");

@@ -87,4 +87,12 @@ impl Engine for CramEngine {
     fn learn(&mut self, fact: &Fact) -> Result<(), ClaimError> {
         self.engine_for(&fact.claim)?.learn(fact)
     }
+
+    /// Lets go of the tables, so that those of other boards find room.
+    fn rest(&mut self) {
+        if let Some(strips) = &mut self.strips {
+            strips.tree_mut().rest();
+        }
+        self.prepared = (0, 0);
+    }
 }

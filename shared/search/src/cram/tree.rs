@@ -68,6 +68,11 @@ impl CramTree<Strips> {
             self.kind.set(table);
         }
     }
+
+    /// Lets go of all tables and caches.
+    pub fn rest(&mut self) {
+        self.kind = Strips::new();
+    }
 }
 
 impl<K: Kind> CramTree<K> {

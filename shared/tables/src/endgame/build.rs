@@ -10,17 +10,17 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tracing::{info, warn};
-
-/// Blocks that are checked when a file is opened: some milliseconds when they are in memory.
-const BLOCKS_CHECKED: usize = 32;
 
 /// Entries that are checked when a file is opened.
 const ENTRIES_CHECKED: usize = 1_000;
 
 /// Entries that are checked before a file gets its name.
 const ENTRIES_CHECKED_WHEN_BUILT: usize = 10_000;
+
+/// How often a process that waits for another one tries the lock, and asks whether to wait on.
+const LOCK_EVERY: Duration = Duration::from_millis(50);
 
 /// A database as whoever builds and checks it knows it.
 pub struct Recipe<'a> {
@@ -34,6 +34,8 @@ pub struct Recipe<'a> {
     pub check: &'a EntryCheck<'a>,
     /// Threads for checksums.
     pub threads: usize,
+    /// Asked now and then while another process is waited for, which is left at no.
+    pub go_on: &'a dyn Fn() -> bool,
 }
 
 /// Checks so many entries of a file, chosen by a seed.
@@ -77,7 +79,7 @@ pub fn open_or_build(recipe: &Recipe<'_>) -> Result<(Arc<SealedFile>, Origin), E
     }
     let directory = recipe.path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory).map_err(|error| EndgameError::io(directory, "make", &error))?;
-    let _lock = lock(recipe.path)?;
+    let _lock = recipe.lock()?;
     // Somebody else may have built it meanwhile. What is wrong with it was said above.
     if let Ok(Some(file)) = recipe.open() {
         return Ok(opened(file, Origin::Found));
@@ -100,23 +102,6 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Waits for the right to build a database. It is let go of with the file, or with the process, however that ends.
-fn lock(path: &Path) -> Result<File, EndgameError> {
-    let name = beside(path, ".lock");
-    let failed = |error| EndgameError::io(&name, "lock", &error);
-    let lock =
-        plain::open(OpenOptions::new().create(true).truncate(false).write(true), &name).map_err(failed)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            info!(event = "endgame", file = %path.display(), "waiting for another process that builds this endgame database");
-            lock.lock().map_err(failed)?;
-        }
-        Err(TryLockError::Error(error)) => return Err(failed(error)),
-    }
-    Ok(lock)
-}
-
 /// A file without its final name. Removed when dropped; one that a killed process left is overwritten.
 struct Unfinished(PathBuf);
 
@@ -128,17 +113,46 @@ impl Drop for Unfinished {
 }
 
 impl Recipe<'_> {
-    /// Opens the file and checks some of it; other blocks and entries each time, so that damage does not stay unseen.
-    fn open(&self) -> Result<Option<Arc<SealedFile>>, EndgameError> {
+    /// Opens the file if it is there, and checks all of its blocks and some entries, other ones each time: an answer that rests on a
+    /// damaged entry would be wrong, and so would be all that is kept of it.
+    ///
+    /// # Errors
+    /// [`EndgameError`] when it is not what is looked for, or cannot be read.
+    pub fn open(&self) -> Result<Option<Arc<SealedFile>>, EndgameError> {
         let Some(file) = SealedFile::open(self.path)? else {
             return Ok(None);
         };
         file.header().check_is(self.path, &self.header)?;
-        let seed = RandomState::new().hash_one(0);
-        file.check_blocks(BLOCKS_CHECKED, seed)?;
+        if let Some(damage) = file.check_all_blocks(self.threads).into_iter().next() {
+            return Err(damage);
+        }
         let file = Arc::new(file);
-        (self.check)(&file, ENTRIES_CHECKED, seed)?;
+        (self.check)(&file, ENTRIES_CHECKED, RandomState::new().hash_one(0))?;
         Ok(Some(file))
+    }
+
+    /// Waits for the right to build the database. It is let go of with the file, or with the process, however that ends.
+    fn lock(&self) -> Result<File, EndgameError> {
+        let name = beside(self.path, ".lock");
+        let failed = |error| EndgameError::io(&name, "lock", &error);
+        let lock = plain::open(OpenOptions::new().create(true).truncate(false).write(true), &name)
+            .map_err(failed)?;
+        let mut waits = false;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(lock),
+                Err(TryLockError::WouldBlock) if !(self.go_on)() => {
+                    return Err(EndgameError::Stopped { path: self.path.to_owned() });
+                }
+                Err(TryLockError::WouldBlock) => {
+                    if !std::mem::replace(&mut waits, true) {
+                        info!(event = "endgame", file = %self.path.display(), "waiting for another process that builds this endgame database");
+                    }
+                    std::thread::sleep(LOCK_EVERY);
+                }
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
+        }
     }
 
     /// Builds the file. The caller holds its lock.

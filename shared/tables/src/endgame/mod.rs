@@ -1,7 +1,7 @@
 //! Endgame databases: exact values of all small positions, built once, sealed, and mapped by every process that needs them.
 //!
 //! ```text
-//!   wish --> file there? --> open: header, length, some blocks, some entries --> read-only map, shared by all processes
+//!   wish --> file there? --> open: header, length, all blocks, some entries --> read-only map, shared by all processes
 //!              | no, or damaged                                                         ^
 //!              v                                                                        |
 //!            lock of the file --> fill NAME.new through a writable map --> checksums --> sync --> rename

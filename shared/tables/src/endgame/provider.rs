@@ -10,7 +10,7 @@ use grundy_search::cram::tables::{Size, StripTable, StripTables};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::{debug, info, warn};
 
@@ -46,7 +46,8 @@ pub struct Database {
 
 /// Endgame databases of a directory, and small tables beside them.
 ///
-/// A table is kept for as long as an engine uses it. All engines of a process share one map of a file.
+/// All engines of a process share one table of a size, and one map of a file. Tables that no engine uses are kept until others need
+/// their room, so that a worker may change between jobs; all together stay within the memory.
 pub struct EndgameTables {
     directory: PathBuf,
     memory: EndgameMemory,
@@ -61,13 +62,71 @@ pub struct EndgameTables {
 /// Asked now and then while a database is built. Whoever answers no gets none.
 pub type GoOn = dyn Fn() -> bool + Send + Sync;
 
-/// What is in use.
+/// The tables there are.
 #[derive(Default)]
 struct Open {
-    tables: BTreeMap<Size, Weak<StripTable>>,
-    /// Tables with what they take of the process's own memory.
-    own: Vec<(Weak<StripTable>, usize)>,
-    maps: BTreeMap<PathBuf, Weak<SealedFile>>,
+    kept: Vec<Kept>,
+    /// Counts uses.
+    clock: u64,
+}
+
+/// A table that is there.
+struct Kept {
+    /// The wish that it answers.
+    size: Size,
+    table: Arc<StripTable>,
+    /// The file it lies in; `None` if it is the process's own.
+    file: Option<Arc<SealedFile>>,
+    /// What it takes of the process's own memory.
+    own: usize,
+    /// When it was last wished for.
+    used: u64,
+}
+
+impl Open {
+    /// The table for a wish that came before.
+    fn find(&mut self, size: Size) -> Option<Arc<StripTable>> {
+        self.clock += 1;
+        let kept = self.kept.iter_mut().find(|kept| kept.size == size)?;
+        kept.used = self.clock;
+        Some(Arc::clone(&kept.table))
+    }
+
+    fn keep(&mut self, size: Size, table: StripTable, file: Option<Arc<SealedFile>>) -> Arc<StripTable> {
+        let own = table.classes.bytes() + if file.is_some() { 0 } else { table.pairs.bytes() };
+        let table = Arc::new(table);
+        self.kept.push(Kept { size, table: Arc::clone(&table), file, own, used: self.clock });
+        table
+    }
+
+    /// A file that is mapped.
+    fn file(&self, path: &Path) -> Option<&Arc<SealedFile>> {
+        self.kept.iter().filter_map(|kept| kept.file.as_ref()).find(|file| file.path() == path)
+    }
+
+    /// What is left of a memory.
+    fn left(&self, memory: &EndgameMemory) -> EndgameMemory {
+        let own: usize = self.kept.iter().map(|kept| kept.own).sum();
+        let files = self.kept.iter().filter_map(|kept| kept.file.as_ref());
+        let files: BTreeMap<&Path, usize> = files.map(|file| (file.path(), file.payload().len())).collect();
+        EndgameMemory {
+            mapped: memory.mapped.saturating_sub(files.into_values().sum()),
+            private: memory.private.saturating_sub(own),
+        }
+    }
+
+    /// Lets go of tables that nobody uses, the longest unused first, until so much is left or there are none.
+    fn make_room(&mut self, memory: &EndgameMemory, needed: EndgameMemory) {
+        loop {
+            let left = self.left(memory);
+            if left.mapped >= needed.mapped && left.private >= needed.private {
+                return;
+            }
+            let unused = self.kept.iter().enumerate().filter(|(_, kept)| Arc::strong_count(&kept.table) == 1);
+            let Some((oldest, _)) = unused.min_by_key(|(_, kept)| kept.used) else { return };
+            self.kept.swap_remove(oldest);
+        }
+    }
 }
 
 impl EndgameTables {
@@ -103,86 +162,95 @@ impl EndgameTables {
     /// Any [`EndgameError`]; there is no table in memory in its place.
     pub fn database(&self, size: Size) -> Result<Option<Database>, EndgameError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        match size.classes() {
-            Some(classes) if self.is_for_a_file(&classes, size, &open) => {
-                self.mapped(&mut open, classes, size).map(Some)
-            }
-            _ => Ok(None),
+        let Some(classes) = size.classes() else { return Ok(None) };
+        match self.make_room(&mut open, &classes, size) {
+            Some(bytes) => self.mapped(&mut open, classes, Size { bytes, ..size }).map(Some),
+            None => Ok(None),
         }
     }
 
-    /// What is left of the process's own memory.
-    fn private_left(&self, open: &Open) -> usize {
-        let used = open.own.iter().filter(|(table, _)| table.strong_count() > 0);
-        self.memory.private.saturating_sub(used.map(|(_, bytes)| bytes).sum())
-    }
-
-    /// Whether a table is worth a file, and files have the room.
-    fn is_for_a_file(&self, classes: &Classes, size: Size, open: &Open) -> bool {
-        let (left, right) = PairTable::size(classes, size.pair_columns, size.bytes);
-        let bytes = PairTable::bytes_for(classes, left, right);
-        let left = self.private_left(open).saturating_sub(classes.bytes()).max(TINY_BYTES_MAX);
-        let small = self.small_bytes_max.min(left);
-        self.memory.mapped > self.memory.private && bytes > small
+    /// Makes room for a table, as far as there are tables that nobody uses. The bytes that it may take as a file if it is worth
+    /// one, and files have the room.
+    fn make_room(&self, open: &mut Open, classes: &Classes, size: Size) -> Option<usize> {
+        let bytes_within = |bytes: usize| {
+            let (left, right) = PairTable::size(classes, size.pair_columns, bytes.min(size.bytes));
+            PairTable::bytes_for(classes, left, right)
+        };
+        let (bytes, own) = (bytes_within(usize::MAX), classes.bytes());
+        let private = own + bytes.min(self.small_bytes_max);
+        let mapped = if bytes > TINY_BYTES_MAX { bytes } else { 0 };
+        open.make_room(&self.memory, EndgameMemory { mapped, private });
+        let left = open.left(&self.memory);
+        let small = self.small_bytes_max.min(left.private.saturating_sub(own).max(TINY_BYTES_MAX));
+        let bytes = bytes_within(left.mapped);
+        (self.memory.mapped > self.memory.private && bytes > small).then(|| left.mapped.min(size.bytes))
     }
 
     /// Opens or builds a database that answers the wish.
     fn mapped(&self, open: &mut Open, mut classes: Classes, size: Size) -> Result<Database, EndgameError> {
-        let extent = self.choose(&mut classes, size);
-        let path = cram::path(&self.directory, &extent);
-        let shared = open.maps.get(&path).and_then(Weak::upgrade);
-        let header = extent.header(&classes);
-        let (file, origin) = match shared.filter(|file| *file.header() == header) {
-            Some(file) => (file, Origin::Found),
-            None => {
-                let threads = std::thread::available_parallelism().map_or(1, usize::from);
-                let fill = |bytes: &mut [u8]| fill(&classes, &extent, bytes, threads, &path, &*self.go_on);
-                let check =
-                    |file: &Arc<SealedFile>, count, seed| extent.check_entries(&classes, file, count, seed);
-                open_or_build(&Recipe { path: &path, header, fill: &fill, check: &check, threads })?
-            }
-        };
-        open.maps.retain(|_, map| map.strong_count() > 0);
-        open.maps.insert(path.clone(), Arc::downgrade(&file));
-        let pairs = extent.pairs(&classes, &file).ok_or_else(|| {
-            EndgameError::damaged(&path, "length", "it is not that of the table of its classes")
-        })?;
-        let own = classes.bytes();
-        let table = Arc::new(StripTable { classes, pairs });
-        open.own.push((Arc::downgrade(&table), own));
-        Ok(Database { table, extent, path, origin })
-    }
-
-    /// The file to use: of those that answer as many columns as the wish and take no more bytes than it allows the one that answers
-    /// most; else the one that was wished for. Classifies more ends if a file needs them and the wish allows it.
-    fn choose(&self, classes: &mut Classes, size: Size) -> Extent {
-        let (left_columns, right_columns) = PairTable::size(classes, size.pair_columns, size.bytes);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let (left_columns, right_columns) = PairTable::size(&classes, size.pair_columns, size.bytes);
         let wished = Extent { rows: size.height, left_columns, right_columns };
         let mut files = cram::files(&self.directory, size.height);
-        files.retain(|file| file.columns() >= wished.columns());
+        files.retain(|file| file.columns() >= wished.columns() && *file != wished);
         files.sort_unstable_by_key(|file| (std::cmp::Reverse(file.columns()), file.left_columns));
-        let fits = |file: &Extent| {
-            while classes.columns() < file.left_columns && classes.next_ends() <= size.ends && classes.grow()
-            {
+        // Those there are that answer as much or more within the bytes, the most first; then the one that was wished for.
+        for extent in files.into_iter().chain([wished]) {
+            if !fits(&mut classes, &extent, &size) {
+                continue;
             }
-            classes.columns() >= file.left_columns
-                && PairTable::bytes_for(classes, file.left_columns, file.right_columns) <= size.bytes
-        };
-        files.into_iter().find(fits).unwrap_or(wished)
+            let path = cram::path(&self.directory, &extent);
+            let header = extent.header(&classes);
+            let shared = open.file(&path).filter(|file| *file.header() == header);
+            let (file, origin) = match shared {
+                Some(file) => (Arc::clone(file), Origin::Found),
+                None => {
+                    let fill =
+                        |bytes: &mut [u8]| fill(&classes, &extent, bytes, threads, &path, &*self.go_on);
+                    let check = |file: &Arc<SealedFile>, count, seed| {
+                        extent.check_entries(&classes, file, count, seed)
+                    };
+                    let go_on = &*self.go_on;
+                    let recipe = Recipe { path: &path, header, fill: &fill, check: &check, threads, go_on };
+                    if extent == wished {
+                        open_or_build(&recipe)?
+                    } else {
+                        match recipe.open() {
+                            Ok(Some(file)) => (file, Origin::Found),
+                            Ok(None) => continue,
+                            Err(error) => {
+                                warn!(event = "endgame", "{error}; it is passed over");
+                                continue;
+                            }
+                        }
+                    }
+                }
+            };
+            let pairs = extent.pairs(&classes, &file).ok_or_else(|| {
+                EndgameError::damaged(&path, "length", "it is not that of the table of its classes")
+            })?;
+            let table = open.keep(size, StripTable { classes, pairs }, Some(file));
+            return Ok(Database { table, extent, path, origin });
+        }
+        Err(EndgameError::Stopped { path: cram::path(&self.directory, &wished) })
     }
 
     /// Builds a table in what is left of the process's own memory.
     fn in_memory(&self, open: &mut Open, classes: Classes, size: Size) -> Arc<StripTable> {
-        let left = self.private_left(open).saturating_sub(classes.bytes());
+        let left = open.left(&self.memory).private.saturating_sub(classes.bytes());
         let (left_columns, right_columns) =
             PairTable::size(&classes, size.pair_columns, size.bytes.min(left));
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let pairs = PairTable::build(&classes, left_columns, right_columns, threads);
-        let own = classes.bytes() + pairs.bytes();
-        let table = Arc::new(StripTable { classes, pairs });
-        open.own.push((Arc::downgrade(&table), own));
-        table
+        open.keep(size, StripTable { classes, pairs }, None)
     }
+}
+
+/// Whether a file answers within a wish's bytes. Classifies more ends if it needs them and the wish allows it.
+fn fits(classes: &mut Classes, file: &Extent, size: &Size) -> bool {
+    while classes.columns() < file.left_columns && classes.next_ends() <= size.ends && classes.grow() {}
+    classes.columns() >= file.left_columns
+        && PairTable::bytes_for(classes, file.left_columns, file.right_columns) <= size.bytes
 }
 
 impl StripTables for EndgameTables {
@@ -192,30 +260,31 @@ impl StripTables for EndgameTables {
 
     fn strip_table(&self, size: Size) -> Option<Arc<StripTable>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(table) = open.tables.get(&size).and_then(Weak::upgrade) {
+        if let Some(table) = open.find(size) {
             return Some(table);
         }
-        open.own.retain(|(table, _)| table.strong_count() > 0);
-        open.tables.retain(|_, table| table.strong_count() > 0);
         let classes = size.classes()?;
-        let table = if self.is_for_a_file(&classes, size, &open) {
-            match self.mapped(&mut open, classes, size) {
-                Ok(database) => database.table,
-                Err(EndgameError::Stopped { .. }) => return None,
-                Err(error) => {
-                    if self.complained.swap(true, Ordering::Relaxed) {
-                        debug!(event = "endgame", "{error}");
-                    } else {
-                        warn!(event = "endgame", "{error}; going on with smaller tables in memory");
-                    }
-                    self.in_memory(&mut open, size.classes()?, size)
-                }
-            }
-        } else {
-            self.in_memory(&mut open, classes, size)
+        let Some(bytes) = self.make_room(&mut open, &classes, size) else {
+            return Some(self.in_memory(&mut open, classes, size));
         };
-        open.tables.insert(size, Arc::downgrade(&table));
-        Some(table)
+        // Kept under the wish as it came, whatever of it there is room for.
+        match self.mapped(&mut open, classes, Size { bytes, ..size }) {
+            Ok(database) => {
+                if let Some(kept) = open.kept.last_mut() {
+                    kept.size = size;
+                }
+                Some(database.table)
+            }
+            Err(EndgameError::Stopped { .. }) => None,
+            Err(error) => {
+                if self.complained.swap(true, Ordering::Relaxed) {
+                    debug!(event = "endgame", "{error}");
+                } else {
+                    warn!(event = "endgame", "{error}; going on with smaller tables in memory");
+                }
+                Some(self.in_memory(&mut open, size.classes()?, size))
+            }
+        }
     }
 }
 

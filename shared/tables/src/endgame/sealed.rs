@@ -105,23 +105,6 @@ impl SealedFile {
         EndgameError::damaged(&self.path, place, "its checksum is not the one it was sealed with")
     }
 
-    /// Checks some blocks, chosen by a seed; all of them if there are no more.
-    ///
-    /// # Errors
-    /// [`EndgameError::Damaged`] names the block.
-    pub fn check_blocks(&self, count: usize, seed: u64) -> Result<(), EndgameError> {
-        let blocks = self.header.blocks();
-        let chosen: Vec<usize> =
-            if blocks <= count { (0..blocks).collect() } else { sample(blocks, count, seed).collect() };
-        for block in chosen {
-            let bytes = self.payload().chunks(BLOCK_BYTES).nth(block).unwrap_or_default();
-            if crc32c::crc32c(bytes) != self.sealed_checksum(block) {
-                return Err(self.damaged_block(block));
-            }
-        }
-        Ok(())
-    }
-
     /// Checks all blocks, on so many threads, and gives an error for each that is damaged, in order.
     pub fn check_all_blocks(&self, threads: usize) -> Vec<EndgameError> {
         let checksums = block_checksums(self.payload(), threads);
