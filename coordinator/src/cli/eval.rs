@@ -229,7 +229,7 @@ mod tests {
 
     fn eval(game: Game, question: Option<&str>, input: &str) -> (Exit, String, Vec<String>) {
         let flags = Flags { question: question.map(str::to_owned), ..Flags::default() };
-        let evaluator = Evaluator::new(game, flags, 1 << 20, None).expect("a MiB is there");
+        let evaluator = Evaluator::new(game, flags, 100 << 20, None).expect("100 MiB are there");
         let (mut output, mut complaints) = (Vec::new(), Vec::new());
         let exit =
             answer_lines(evaluator, input.as_bytes(), &mut output, |line| complaints.push(line.to_owned()));
@@ -273,7 +273,7 @@ mod tests {
                 Ok(())
             }
         }
-        let evaluator = Evaluator::new(Game::Cram, Flags::default(), 1 << 20, None).expect("a MiB is there");
+        let evaluator = Evaluator::new(Game::Cram, Flags::default(), 100 << 20, None).expect("100 MiB are there");
         let exit = answer_lines(evaluator, "...\n".as_bytes(), Closed, |_| {});
         assert_eq!(exit.expect("a closed pipe is no error"), Exit::Done);
     }
