@@ -273,7 +273,8 @@ mod tests {
                 Ok(())
             }
         }
-        let evaluator = Evaluator::new(Game::Cram, Flags::default(), 100 << 20, None).expect("100 MiB are there");
+        let evaluator =
+            Evaluator::new(Game::Cram, Flags::default(), 100 << 20, None).expect("100 MiB are there");
         let exit = answer_lines(evaluator, "...\n".as_bytes(), Closed, |_| {});
         assert_eq!(exit.expect("a closed pipe is no error"), Exit::Done);
     }

@@ -35,8 +35,9 @@ pub const PROCESS_BYTES: usize = 24 << 20;
 /// What the engines of one process share at least: Kalah's small endgames.
 pub const ENGINES_BYTES: usize = 32 << 20;
 
-/// What each engine thread keeps for itself: Cram's caches of small regions (8 MiB) and of outlooks (4 MiB) are the largest of their kind.
-pub const ENGINE_BYTES: usize = 12 << 20;
+/// What each engine thread keeps for itself: Cram's caches are the largest, of small regions of strips and of other boards (8 MiB each) and
+/// of outlooks (4 MiB).
+pub const ENGINE_BYTES: usize = 20 << 20;
 
 /// The least memory with which the tables are of any use.
 pub const TABLES_BYTES_MIN: usize = 16 << 20;

@@ -105,8 +105,8 @@ fn what_is_missing_or_too_small_is_named() {
         ..Settings::default()
     };
     let error = settings(ByteSize::mib(250)).options().expect_err("250 of 256 MiB").to_string();
-    assert!(error.contains("250.0 MiB") && error.contains("at most 172.0 MiB"), "{error}");
-    let options = settings(ByteSize::mib(172)).options().expect("172 of 256 MiB");
+    assert!(error.contains("250.0 MiB") && error.contains("at most 164.0 MiB"), "{error}");
+    let options = settings(ByteSize::mib(164)).options().expect("164 of 256 MiB");
     assert_eq!(options.endgame, Path::new("grundy-worker/endgame"));
     for flags in [["--threads", "0"], ["--threads", "x"], ["--name", ""], ["--memory", "lots"]] {
         assert!(Cli::try_parse_from(["grundy-worker"].into_iter().chain(flags)).is_err(), "{flags:?}");
