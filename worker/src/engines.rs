@@ -12,8 +12,7 @@ use crate::session::{Client, Ended, Patience, Registration, Session};
 use grundy_games::claim::Claim;
 use grundy_games::problem::{Approach, Fields, Problem};
 use grundy_proto::{convert, limits, v1};
-use grundy_search::cram::tables::StripTables;
-use grundy_search::engine::{Engine, FACTS_MAX, Limits, Outcome, Verdict, engine_for};
+use grundy_search::engine::{Engine, EngineTables, FACTS_MAX, Limits, Outcome, Verdict, engine_for};
 use grundy_search::peg::{CountError, Counter};
 use grundy_search::table::{Namespace, Table};
 use grundy_tables::TieredTable;
@@ -416,6 +415,6 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
 }
 
 /// The engines of all games, which share these tables.
-pub fn all_games(strip_tables: Arc<dyn StripTables>) -> Arc<EngineFactory> {
+pub fn all_games(strip_tables: Arc<dyn EngineTables>) -> Arc<EngineFactory> {
     Arc::new(move |problem, namespace, table| engine_for(problem, namespace, table, &strip_tables))
 }

@@ -6,8 +6,8 @@ use grundy_games::claim::{Claim, ClaimError, Fact};
 use grundy_games::plan::Progress;
 use grundy_games::problem::{Approach, Fields, Problem};
 use grundy_proto::v1;
-use grundy_search::cram::tables::{BuiltTables, StripTables};
-use grundy_search::engine::{Engine, Limits, Outcome, engine_for};
+use grundy_search::cram::tables::BuiltTables;
+use grundy_search::engine::{Engine, EngineTables, Limits, Outcome, engine_for};
 use grundy_search::evaluate::Facts;
 use grundy_search::peg::Counter;
 use grundy_worker::EngineFactory;
@@ -28,7 +28,7 @@ impl grundy_games::plan::Knowledge for Known<'_> {
 
 /// The engines as the program has them, with small shared tables.
 fn engines() -> Arc<EngineFactory> {
-    let strip_tables: Arc<dyn StripTables> = Arc::new(BuiltTables::new(1 << 20));
+    let strip_tables: Arc<dyn EngineTables> = Arc::new(BuiltTables::new(1 << 20));
     Arc::new(move |problem, namespace, table| engine_for(problem, namespace, table, &strip_tables))
 }
 
@@ -101,7 +101,7 @@ fn an_idle_thread_helps_with_the_claim_of_another() -> Check {
     let own = Arc::clone(&searched);
     // Without pair tables there is something to search.
     let factory: Arc<EngineFactory> = Arc::new(move |problem, namespace, table| {
-        let tables: Arc<dyn StripTables> = Arc::new(BuiltTables::new(0));
+        let tables: Arc<dyn EngineTables> = Arc::new(BuiltTables::new(0));
         let engine = engine_for(problem, namespace, table, &tables)?;
         Some(Box::new(Together { engine, searched: Arc::clone(&own) }))
     });

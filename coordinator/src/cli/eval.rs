@@ -9,8 +9,7 @@ use bytesize::ByteSize;
 use grundy_games::plan::Answer;
 use grundy_games::problem::{Approach, Problem};
 use grundy_proto::limits::POSITION_BYTES_MAX;
-use grundy_search::cram::tables::StripTables;
-use grundy_search::engine::{Engine, Limits, engine_for};
+use grundy_search::engine::{Engine, EngineTables, Limits, engine_for};
 use grundy_search::evaluate::evaluate;
 use grundy_search::peg;
 use grundy_search::table::{Namespace, Table};
@@ -127,7 +126,7 @@ struct Evaluator {
     game: Game,
     flags: Flags,
     table_bytes: usize,
-    strip_tables: Arc<dyn StripTables>,
+    strip_tables: Arc<dyn EngineTables>,
     table: Arc<RamTable>,
     /// The numbers that namespaces have in the table.
     namespaces: HashMap<String, Namespace>,
@@ -146,7 +145,7 @@ impl Evaluator {
         let memory = split_memory(bytes, 1, endgame.is_none().then_some(0));
         let table_bytes = memory.ram_table + memory.storage.cache + memory.storage.write_buffers;
         let memory = EndgameMemory { mapped: memory.endgame, private: memory.engines };
-        let strip_tables: Arc<dyn StripTables> =
+        let strip_tables: Arc<dyn EngineTables> =
             Arc::new(EndgameTables::new(endgame.unwrap_or_default(), memory));
         let table = Arc::new(RamTable::with_bytes(table_bytes)?);
         Ok(Self {

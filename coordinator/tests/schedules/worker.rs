@@ -2,8 +2,8 @@
 
 use grundy::core::{Assignment, ClaimResult, LeaseId, LeaseProgress, PartSpec, Session, TaskSpec, Verdict};
 use grundy_games::problem::{Approach, Problem};
-use grundy_search::cram::tables::{BuiltTables, StripTables};
-use grundy_search::engine::{self, Engine, Limits};
+use grundy_search::cram::tables::BuiltTables;
+use grundy_search::engine::{self, Engine, EngineTables, Limits};
 use grundy_search::peg::{Counter, Method, encode_run, merge};
 use grundy_search::table::Namespace;
 use grundy_tables::jobs::JobStorage;
@@ -118,7 +118,7 @@ impl Worker {
         let (task, result, nodes) = match &assignment.task {
             TaskSpec::Claim { claim, budget_nodes, report_work_min } => {
                 let engine = self.engine.get_or_insert_with(|| {
-                    let strip_tables: Arc<dyn StripTables> = Arc::new(BuiltTables::new(1 << 16));
+                    let strip_tables: Arc<dyn EngineTables> = Arc::new(BuiltTables::new(1 << 16));
                     engine::engine_for(&problem, Namespace(1), self.table.clone(), &strip_tables)
                         .expect("the problem has claims")
                 });

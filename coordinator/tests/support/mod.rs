@@ -8,8 +8,8 @@ use grundy_games::problem::{Approach, Fields, Problem};
 use grundy_proto::v1::grundy_service_client::GrundyServiceClient;
 use grundy_proto::v1::worker_service_client::WorkerServiceClient;
 use grundy_proto::{PROTOCOL_VERSION, limits, v1};
-use grundy_search::cram::tables::{BuiltTables, StripTables};
-use grundy_search::engine::{Limits, Verdict, engine_for};
+use grundy_search::cram::tables::BuiltTables;
+use grundy_search::engine::{EngineTables, Limits, Verdict, engine_for};
 use grundy_search::peg::{self, Counter, Method, encode_run};
 use grundy_search::table::Namespace;
 use grundy_tables::{JobStorage, RamTable};
@@ -107,7 +107,7 @@ impl Worker {
         task: v1::ClaimTask,
     ) -> Result<v1::CompleteRequest, Box<dyn Error>> {
         let problem = problem_of(assignment)?;
-        let strip_tables: Arc<dyn StripTables> = Arc::new(BuiltTables::new(1 << 16));
+        let strip_tables: Arc<dyn EngineTables> = Arc::new(BuiltTables::new(1 << 16));
         let mut engine =
             engine_for(&problem, Namespace(0), Arc::new(RamTable::with_bytes(1 << 20)?), &strip_tables)
                 .ok_or("an engine")?;

@@ -2,6 +2,8 @@
 
 use crate::cram::CramEngine;
 use crate::cram::tables::StripTables;
+use crate::kalah::KalahEngine;
+use crate::kalah::tables::{KalahTables, KalahWish};
 use crate::numbers::Numbers;
 use crate::table::{Namespace, Table};
 use grundy_games::claim::{Claim, ClaimError, Fact};
@@ -78,17 +80,25 @@ pub trait Engine: Send {
     fn rest(&mut self) {}
 }
 
-/// The engine for a problem that is answered by claims; `None` for one that is counted. The engines of one process share
-/// their tables of small positions, which come from `strip_tables`.
+/// Where the engines of a process get the tables that they share.
+pub trait EngineTables: StripTables {
+    /// Kalah's tables; `None` if there is no memory for them. Whoever needs the same tables at the same time waits for them.
+    fn kalah(&self, wish: KalahWish) -> Option<Arc<KalahTables>>;
+}
+
+/// The engine for a problem that is answered by claims; `None` for one that is counted, or if there is no memory for its tables.
 pub fn engine_for(
     problem: &Problem,
     namespace: Namespace,
     table: Arc<dyn Table>,
-    strip_tables: &Arc<dyn StripTables>,
+    tables: &Arc<dyn EngineTables>,
 ) -> Option<Box<dyn Engine>> {
     match problem {
-        Problem::Cram(_) => Some(Box::new(CramEngine::new(namespace, table, strip_tables.clone()))),
-        Problem::Kalah(problem) => Some(Box::new(crate::kalah::KalahEngine::new(problem, namespace, table))),
+        Problem::Cram(_) => Some(Box::new(CramEngine::new(namespace, table, tables.clone()))),
+        Problem::Kalah(problem) => {
+            let tables = tables.kalah(KalahEngine::wish(problem))?;
+            Some(Box::new(KalahEngine::new(problem, namespace, table, tables)))
+        }
         Problem::Konane(problem) => {
             Some(Box::new(crate::konane::KonaneEngine::new(problem, namespace, table)))
         }

@@ -47,6 +47,11 @@ impl Crowd {
         Mark(mark)
     }
 
+    /// Whether a thread is in a state, or in one that shares its mark.
+    pub(crate) fn is_inside(&self, key: &Key) -> bool {
+        self.marks[slot(key)].load(Ordering::Relaxed) > 0
+    }
+
     /// A branch's proof number as it counts for a choice: half as much again, and one, for each thread that is in it.
     pub(crate) fn virtual_proof(&self, key: Option<&Key>, proof: u32) -> u32 {
         let inside = key.map_or(0, |key| u32::from(self.marks[slot(key)].load(Ordering::Relaxed)));

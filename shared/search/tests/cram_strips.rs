@@ -237,13 +237,14 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Boards of up to 128 cells, their last cell among them, half filled so that the plain engine is quick.
+    /// Boards of up to 128 cells, their last cell among them, three eighths of them empty: of half, regions are now and then so large
+    /// that the plain engine takes minutes.
     #[test]
     fn engines_agree_on_large_boards(
         (rows, columns) in prop::sample::select(vec![(1, 128), (2, 64), (3, 42), (4, 32), (5, 25), (6, 21), (7, 18)]),
-        cells in any::<u128>(),
+        cells in any::<[u128; 3]>(),
     ) {
-        let empty = cells | 1 << (rows * columns - 1);
+        let empty = cells[0] & (cells[1] | cells[2]) | 1 << (rows * columns - 1);
         let cell = |cell: usize| if empty >> cell & 1 == 1 { '.' } else { '#' };
         let row = |row: usize| (0..columns).map(|column| cell(row * columns + column)).collect();
         let picture = (0..rows).map(row).collect::<Vec<String>>().join("|");

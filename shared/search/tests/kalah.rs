@@ -14,6 +14,7 @@ use grundy_games::plan::{Answer, OpeningAnswer, Plan, Progress};
 use grundy_search::engine::{Engine, Limits, Verdict};
 use grundy_search::evaluate::{Facts, Known};
 use grundy_search::kalah::KalahEngine;
+use grundy_search::kalah::tables::KalahTables;
 use grundy_search::table::{Namespace, Table};
 use oracle::Bins;
 use proptest::prelude::*;
@@ -39,8 +40,19 @@ fn problem(rules: &str, position: &str, question: &str) -> Problem {
         .unwrap_or_else(|error| panic!("{position} {question}: {error}"))
 }
 
+/// More than any line of play of the boards here has plies.
+const PLIES_MAX: u64 = 100;
+
+/// Little enough memory that boards of a dozen seeds are searched.
+const BYTES: usize = 1 << 14;
+
 fn engine(problem: &Problem) -> KalahEngine {
-    KalahEngine::new(problem, Namespace(3), Arc::new(MapTable::default()))
+    engine_over(problem, Arc::new(MapTable::default()), BYTES)
+}
+
+fn engine_over(problem: &Problem, table: Arc<dyn Table>, bytes: usize) -> KalahEngine {
+    let tables = KalahTables::build(KalahEngine::wish(problem), bytes, 1).expect("there is memory");
+    KalahEngine::new(problem, Namespace(3), table, Arc::new(tables))
 }
 
 fn answer(problem: &Problem) -> Answer {
@@ -258,7 +270,10 @@ fn decide_in_steps(problem: &Problem, claim: &Claim, step: u64) -> (Vec<Fact>, u
         let outcome = engine.decide(claim, &limits).expect("well formed");
         steps += 1;
         total += outcome.nodes;
-        assert!(outcome.nodes <= step && outcome.facts.iter().all(|fact| fact.claim != *claim));
+        // However small the budget, one board is looked at to its end.
+        assert!(
+            outcome.nodes <= step.max(PLIES_MAX) && outcome.facts.iter().all(|fact| fact.claim != *claim)
+        );
         assert_eq!(progress.load(Ordering::Relaxed), total);
         assert!(total < 10_000_000, "no progress by steps of {step}: {}", claims.describe(claim));
         facts.extend(outcome.facts);
@@ -310,10 +325,12 @@ fn full_truth(claims: &KalahClaims, claim: &Claim, memo: &mut HashMap<Claim, boo
 #[test]
 fn a_table_that_forgets_changes_nothing() {
     let problem = problem("standard", "3,4", "values");
-    let forgetful: Arc<dyn Table> = Arc::new(NoTable);
-    let mut engine = KalahEngine::new(&problem, Namespace(0), forgetful);
-    let forgotten = support::answer(&KalahPlan::new(&problem), &mut engine).expect("no budget").0;
-    assert_eq!(forgotten, answer(&problem));
+    // Without any endgames, with some, and with all that may be of use.
+    for bytes in [0, BYTES, 64 << 20] {
+        let mut engine = engine_over(&problem, Arc::new(NoTable), bytes);
+        let forgotten = support::answer(&KalahPlan::new(&problem), &mut engine).expect("no budget").0;
+        assert_eq!(forgotten, answer(&problem), "{bytes} bytes");
+    }
 }
 
 #[test]

@@ -53,8 +53,8 @@ pub fn endgame_memory_max(total: usize, threads: usize) -> usize {
 }
 
 /// Shares out the budget of a worker process of so many threads. What process and engines need is set aside, and `endgame` bytes for
-/// mapped databases (five eighths of what is left unless told otherwise, at most [`endgame_memory_max`]); of the rest an eighth
-/// (at most 512 MiB) goes to the engines' shared tables, an eighth (at most 512 MiB) to RocksDB's cache, a sixteenth (at most 256 MiB) to
+/// mapped databases (five eighths of what is left unless told otherwise, at most [`endgame_memory_max`]); of the rest a quarter
+/// (at most 4 GiB) goes to the engines' shared tables, an eighth (at most 512 MiB) to RocksDB's cache, a sixteenth (at most 256 MiB) to
 /// its write buffers, and all that is left to the RAM table.
 /// Probes never go to disk, so RocksDB needs memory only to take in batches and to check them against what it holds; past its
 /// maxima, memory does more good in the RAM table. Less than [`worker_memory_min`] counts as that.
@@ -62,7 +62,7 @@ pub fn split_memory(total: usize, threads: usize, endgame: Option<usize>) -> Wor
     let most = endgame_memory_max(total, threads);
     let endgame = endgame.map_or(most / 8 * 5, |endgame| endgame.min(most));
     let tables = TABLES_BYTES_MIN + most - endgame;
-    let (engines, cache) = ((tables / 8).min(512 << 20), (tables / 8).min(512 << 20));
+    let (engines, cache) = ((tables / 4).min(4 << 30), (tables / 8).min(512 << 20));
     let write_buffers = (tables / 16).min(256 << 20);
     WorkerMemory {
         engines: ENGINES_BYTES + engines,

@@ -3,6 +3,8 @@
 use super::classes::{Classes, HEIGHT_MAX};
 use super::pairs::PairTable;
 use super::strip;
+use crate::engine::EngineTables;
+use crate::kalah::tables::{KalahTables, KalahWish};
 use grundy_games::cram::Sum;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,12 +75,25 @@ pub trait StripTables: Send + Sync {
 pub struct BuiltTables {
     bytes: usize,
     tables: Mutex<BTreeMap<Size, Arc<StripTable>>>,
+    kalah: Mutex<Vec<(KalahWish, Arc<KalahTables>)>>,
+}
+
+impl EngineTables for BuiltTables {
+    fn kalah(&self, wish: KalahWish) -> Option<Arc<KalahTables>> {
+        let mut kalah = self.kalah.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, tables)) = kalah.iter().find(|(of, _)| *of == wish) {
+            return Some(Arc::clone(tables));
+        }
+        let tables = Arc::new(KalahTables::build(wish, self.bytes, 1)?);
+        kalah.push((wish, Arc::clone(&tables)));
+        Some(tables)
+    }
 }
 
 impl BuiltTables {
     /// Tables that take at most so many bytes for a board.
     pub fn new(bytes: usize) -> Self {
-        Self { bytes, tables: Mutex::default() }
+        Self { bytes, tables: Mutex::default(), kalah: Mutex::default() }
     }
 }
 

@@ -1,38 +1,106 @@
-//! The engine that decides claims of Kalah: proof-number search above, a short depth-first look-ahead at its leaves, and exact
-//! endgames below.
-//!
-//! Depth-first search alone was tried: it is faster on games that fit it, and hopeless past them, where one wrong first move high
-//! up has to be refuted to the end. Proof numbers leave such a move in time.
+//! The engine that decides claims of Kalah: depth-first null-window search on the gain, over a table of bounds and an exact endgame
+//! database.
 
-mod bounds;
-mod endgame;
-mod knowledge;
-mod tree;
+pub mod fill;
+pub mod gains;
+pub mod layers;
+pub mod search;
+pub mod sides;
+pub mod tables;
 
-use crate::dfpn::DfpnEngine;
-use crate::engine::{Engine, Limits, Outcome};
+use crate::engine::{Engine, Limits, Outcome, Verdict};
+use crate::numbers::Numbers;
 use crate::table::{Namespace, Table};
-use grundy_games::claim::{Claim, ClaimError, Fact};
-use grundy_games::kalah::Problem;
+use grundy_games::claim::{Claim, ClaimError, ClaimRules, Expansion, Fact};
+use grundy_games::kalah::{Board, KalahClaims, Problem};
+use search::{Decided, Search};
 use std::sync::Arc;
-use tree::KalahTree;
+use tables::{KalahTables, KalahWish};
+
+/// So many more seeds in play are taken to make a proof twice as large.
+const SEEDS_PER_DOUBLING: i16 = 4;
 
 /// Decides claims of one problem's rules.
-pub struct KalahEngine(DfpnEngine<KalahTree>);
+pub struct KalahEngine {
+    claims: KalahClaims,
+    tables: Arc<KalahTables>,
+    namespace: Namespace,
+    table: Arc<dyn Table>,
+}
 
 impl KalahEngine {
-    /// An engine over a table that other engines may share.
-    pub fn new(problem: &Problem, namespace: Namespace, table: Arc<dyn Table>) -> Self {
-        Self(DfpnEngine::new(KalahTree::new(problem, namespace), table))
+    /// An engine over tables that other engines may share.
+    pub fn new(
+        problem: &Problem,
+        namespace: Namespace,
+        table: Arc<dyn Table>,
+        tables: Arc<KalahTables>,
+    ) -> Self {
+        let claims = KalahClaims::new(problem.position().houses(), problem.rules());
+        Self { claims, tables, namespace, table }
+    }
+
+    /// The tables that a problem wants.
+    pub fn wish(problem: &Problem) -> KalahWish {
+        let seeds = problem.position().board().seeds().clamp(0, u8::MAX.into()) as u8;
+        KalahWish { houses: problem.position().houses(), rules: problem.rules(), seeds }
+    }
+
+    fn search<'a>(&'a self, limits: &'a Limits<'a>) -> Search<'a> {
+        Search::new(self.claims.table(), &self.tables, &*self.table, self.namespace, limits)
+    }
+
+    /// An open claim's numbers and those of its children, as far as tables and the look of the boards tell.
+    fn open(&self, claim: &Claim, search: &Search<'_>) -> Result<Verdict, ClaimError> {
+        let numbers = |claim: &Claim| {
+            let (board, margin) = self.claims.decode(claim)?;
+            let truth = search.known(board).truth(margin);
+            Ok(truth.map_or_else(|| estimate(board, margin), Numbers::decided))
+        };
+        let children = match self.claims.expand(claim)? {
+            Expansion::Open(edges) => {
+                let children = edges.into_iter().map(|edge| Ok((edge.claim.clone(), numbers(&edge.claim)?)));
+                children.collect::<Result<Vec<_>, ClaimError>>()?
+            }
+            Expansion::Decided(_) => Vec::new(),
+        };
+        Ok(Verdict::Open { numbers: numbers(claim)?, children })
     }
 }
 
 impl Engine for KalahEngine {
     fn decide(&mut self, claim: &Claim, limits: &Limits<'_>) -> Result<Outcome, ClaimError> {
-        self.0.decide(claim, limits)
+        let (board, margin) = self.claims.decode(claim)?;
+        let _presence = crate::together::CROWD.join();
+        let mut search = self.search(limits);
+        let verdict = match search.gains_at_least(board, margin) {
+            Ok(truth) => Verdict::Decided(truth),
+            Err(search::Stopped) => self.open(claim, &search)?,
+        };
+        let nodes = search.nodes();
+        let facts = search.into_costly().into_iter().map(|Decided { board, margin, truth, work }| Fact {
+            claim: self.claims.claim(board, margin),
+            truth,
+            work,
+        });
+        let facts = facts.filter(|fact| fact.claim != *claim).collect();
+        Ok(Outcome { verdict, nodes, facts })
     }
 
     fn learn(&mut self, fact: &Fact) -> Result<(), ClaimError> {
-        self.0.learn(fact)
+        let (board, margin) = self.claims.decode(&fact.claim)?;
+        let (stop, progress) = Default::default();
+        let limits = Limits { nodes: 0, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+        self.search(&limits).learn(Decided { board, margin, truth: fact.truth, work: fact.work });
+        Ok(())
     }
+}
+
+/// Numbers of an open claim of which only the board is known: larger with more seeds in play, and the further the margin is
+/// from a guess at the gain, the harder the answer on the far side is to prove.
+fn estimate(board: Board, margin: i16) -> Numbers {
+    let ahead = board.guess() - margin;
+    let near = 1u32 << (board.seeds() / SEEDS_PER_DOUBLING).clamp(0, 20);
+    let far = near.saturating_mul(1 + u32::from(ahead.unsigned_abs()));
+    if ahead >= 0 { Numbers::open(near, far) } else { Numbers::open(far, near) }
 }

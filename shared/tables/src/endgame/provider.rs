@@ -7,6 +7,8 @@ use super::sealed::SealedFile;
 use grundy_search::cram::classes::Classes;
 use grundy_search::cram::pairs::PairTable;
 use grundy_search::cram::tables::{Size, StripTable, StripTables};
+use grundy_search::engine::EngineTables;
+use grundy_search::kalah::tables::{KalahTables, KalahWish};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,6 +68,8 @@ pub type GoOn = dyn Fn() -> bool + Send + Sync;
 #[derive(Default)]
 struct Open {
     kept: Vec<Kept>,
+    /// Kalah's tables, with when they were last wished for.
+    kalah: Vec<(KalahWish, Arc<KalahTables>, u64)>,
     /// Counts uses.
     clock: u64,
 }
@@ -106,7 +110,8 @@ impl Open {
 
     /// What is left of a memory.
     fn left(&self, memory: &EndgameMemory) -> EndgameMemory {
-        let own: usize = self.kept.iter().map(|kept| kept.own).sum();
+        let kalah = self.kalah.iter().map(|(_, tables, _)| tables.bytes());
+        let own: usize = self.kept.iter().map(|kept| kept.own).chain(kalah).sum();
         let files = self.kept.iter().filter_map(|kept| kept.file.as_ref());
         let files: BTreeMap<&Path, usize> = files.map(|file| (file.path(), file.payload().len())).collect();
         EndgameMemory {
@@ -121,6 +126,12 @@ impl Open {
             let left = self.left(memory);
             if left.mapped >= needed.mapped && left.private >= needed.private {
                 return;
+            }
+            let unused =
+                self.kalah.iter().enumerate().filter(|(_, (_, tables, _))| Arc::strong_count(tables) == 1);
+            if let Some((oldest, _)) = unused.min_by_key(|(_, (_, _, used))| *used) {
+                self.kalah.swap_remove(oldest);
+                continue;
             }
             let unused = self.kept.iter().enumerate().filter(|(_, kept)| Arc::strong_count(&kept.table) == 1);
             let Some((oldest, _)) = unused.min_by_key(|(_, kept)| kept.used) else { return };
@@ -251,6 +262,25 @@ fn fits(classes: &mut Classes, file: &Extent, size: &Size) -> bool {
     while classes.columns() < file.left_columns && classes.next_ends() <= size.ends && classes.grow() {}
     classes.columns() >= file.left_columns
         && PairTable::bytes_for(classes, file.left_columns, file.right_columns) <= size.bytes
+}
+
+impl EngineTables for EndgameTables {
+    fn kalah(&self, wish: KalahWish) -> Option<Arc<KalahTables>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.clock += 1;
+        let clock = open.clock;
+        if let Some((_, tables, used)) = open.kalah.iter_mut().find(|(of, ..)| *of == wish) {
+            *used = clock;
+            return Some(Arc::clone(tables));
+        }
+        // All that nobody uses: the more there is, the less is searched twice.
+        open.make_room(&self.memory, EndgameMemory { mapped: 0, private: usize::MAX });
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let tables = KalahTables::build(wish, open.left(&self.memory).private, threads)?;
+        let tables = Arc::new(tables);
+        open.kalah.push((wish, Arc::clone(&tables), clock));
+        Some(tables)
+    }
 }
 
 impl StripTables for EndgameTables {

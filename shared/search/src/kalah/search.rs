@@ -1,0 +1,376 @@
+//! Null-window search on the gain: is it at least a margin?
+//!
+//! The search goes depth first and fails soft: the bound it comes back with may say more than was asked, and all of it is kept.
+//! Of each successor it looks first at what the rules, the endgame database and the table say, and it searches none if one of them
+//! says enough (enhanced transposition cut-offs: Plaat 1996; Irving, Donkers and Uiterwijk, "Solving Kalah", 2000). The others it takes in
+//! the order: the table's move, moves again from the house next to the store on, and the rest by the seeds they bank, from the store
+//! outwards. Orders that guess at the opponent's reply, and budgets that leave a move for another when it takes too long, were tried
+//! and search more.
+//!
+//! Several threads may search one claim over one table. Each marks the larger boards it is in, and leaves a successor that another one
+//! is in for last (Weill, "The ABDADA distributed minimax search algorithm", 1996).
+
+use super::gains::{Known, Mixed};
+use super::tables::KalahTables;
+use crate::engine::{FACTS_MAX, Limits, POLL_NODES};
+use crate::numbers::Numbers;
+use crate::table::{self, Entry, Key, Namespace, Table};
+use crate::together::CROWD;
+use grundy_games::kalah::{Board, HOUSES_MAX, MoveTable};
+use std::sync::atomic::Ordering;
+
+/// Boards with so many seeds more than the database are marked for other threads, and looked up in the table of claims: few enough of
+/// all that this costs nothing.
+const LARGE: usize = 6;
+
+/// A claim that took at least so many nodes goes to the table of claims, which may keep it on disk.
+const CLAIM_NODES_MIN: u64 = 1 << 10;
+
+/// The budget is spent or somebody asked the search to stop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stopped;
+
+/// A claim that the search decided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Decided {
+    /// The board.
+    pub board: Board,
+    /// The margin.
+    pub margin: i16,
+    /// Whether its mover gains as much.
+    pub truth: bool,
+    /// Nodes that were searched for it.
+    pub work: u64,
+}
+
+/// One search.
+pub struct Search<'a> {
+    moves: &'a MoveTable,
+    tables: &'a KalahTables,
+    claims: &'a dyn Table,
+    namespace: Namespace,
+    limits: &'a Limits<'a>,
+    nodes: u64,
+    /// Of these, how many the progress counter has.
+    reported: u64,
+    costly: Vec<Decided>,
+    /// Whether it has found out about a board.
+    has_finished: bool,
+}
+
+/// A successor that has to be searched.
+#[derive(Clone, Copy)]
+struct Child {
+    board: Board,
+    mixed: Option<Mixed>,
+    known: Known,
+    seeds: i16,
+    banked: i16,
+    again: bool,
+    house: u8,
+    order: i16,
+}
+
+/// What is known of a successor's gain at sight, or else where to look.
+enum Sight {
+    Exact(i16),
+    Bounds(Known, Option<Mixed>),
+}
+
+impl<'a> Search<'a> {
+    /// A search by these rules, over the tables of its boards and a table of claims.
+    pub fn new(
+        moves: &'a MoveTable,
+        tables: &'a KalahTables,
+        claims: &'a dyn Table,
+        namespace: Namespace,
+        limits: &'a Limits<'a>,
+    ) -> Self {
+        Self {
+            moves,
+            tables,
+            claims,
+            namespace,
+            limits,
+            nodes: 0,
+            reported: 0,
+            costly: Vec::new(),
+            has_finished: false,
+        }
+    }
+
+    /// Boards searched: whose moves were looked at. Those that rules, database or table answer do not count.
+    pub fn nodes(&self) -> u64 {
+        self.nodes
+    }
+
+    /// Ends it: the decided claims that cost most, the costliest first.
+    pub fn into_costly(mut self) -> Vec<Decided> {
+        self.report_progress();
+        self.keep_costliest(FACTS_MAX);
+        self.costly
+    }
+
+    fn keep_costliest(&mut self, count: usize) {
+        self.costly.sort_unstable_by_key(|decided| std::cmp::Reverse(decided.work));
+        self.costly.truncate(count);
+    }
+
+    fn report_progress(&mut self) {
+        self.limits.progress.fetch_add(self.nodes - self.reported, Ordering::Relaxed);
+        self.reported = self.nodes;
+    }
+
+    fn count_node(&mut self) -> Result<(), Stopped> {
+        // Not before one board is finished, so that the smallest budget gets on: that is a matter of the plies of a game.
+        if self.nodes >= self.limits.nodes && self.has_finished {
+            return Err(Stopped);
+        }
+        if self.nodes.is_multiple_of(POLL_NODES) {
+            self.report_progress();
+            if self.limits.stopped() {
+                return Err(Stopped);
+            }
+        }
+        self.nodes += 1;
+        Ok(())
+    }
+
+    fn sight(&self, board: Board, seeds: i16) -> Sight {
+        if board.is_over() {
+            return Sight::Exact(board.swept());
+        }
+        if (seeds as usize) < self.tables.layers.len() {
+            return Sight::Exact(self.tables.layers.gain(board).unwrap_or_default());
+        }
+        let mixed = self.tables.gains.mixed(board, seeds);
+        let known = mixed.and_then(|mixed| self.tables.gains.get(mixed, seeds));
+        Sight::Bounds(known.unwrap_or(Known::nothing(seeds)), mixed)
+    }
+
+    /// What is known of a board at once: by the rules, the database, or the table.
+    pub fn known(&self, board: Board) -> Known {
+        let seeds = board.seeds();
+        match self.sight(board, seeds) {
+            Sight::Exact(gain) => Known { low: gain, high: gain, ..Known::nothing(seeds) },
+            Sight::Bounds(known, _) => known,
+        }
+    }
+
+    /// Whether the mover gains at least `margin`, of the parity of the seeds in play.
+    ///
+    /// # Errors
+    /// [`Stopped`]; what was found so far is in the table.
+    pub fn gains_at_least(&mut self, board: Board, margin: i16) -> Result<bool, Stopped> {
+        let seeds = board.seeds();
+        match self.sight(board, seeds) {
+            Sight::Exact(gain) => Ok(gain >= margin),
+            Sight::Bounds(known, mixed) => match known.truth(margin) {
+                Some(truth) => Ok(truth),
+                None => Ok(self.bound(board, seeds, mixed, known, margin)? >= margin),
+            },
+        }
+    }
+
+    /// Takes in a claim that was decided elsewhere.
+    pub fn learn(&mut self, decided: Decided) {
+        let Decided { board, margin, truth, work } = decided;
+        let seeds = board.seeds();
+        if let Sight::Bounds(known, Some(mixed)) = self.sight(board, seeds) {
+            self.tables.gains.put(mixed, seeds, known.with(margin, truth), work);
+        }
+        self.claims.store(&self.key(board, margin), decided_entry(truth, work));
+    }
+
+    /// A claim's key: a byte a house, and the margin's 16 bits beside them.
+    fn key(&self, board: Board, margin: i16) -> Key {
+        Key::new([board.mine, board.theirs], margin as u16, self.namespace)
+    }
+
+    /// A bound of the gain: at least `margin` if the gain is, and then the gain is at least that; else the gain is at most that. `known` does
+    /// not answer it.
+    fn bound(
+        &mut self,
+        board: Board,
+        seeds: i16,
+        mixed: Option<Mixed>,
+        mut known: Known,
+        margin: i16,
+    ) -> Result<i16, Stopped> {
+        let is_large = seeds as usize >= self.tables.layers.len() + LARGE;
+        let key = self.key(board, margin);
+        if is_large
+            && let Some(Entry { known: table::Known::Numbers(numbers), .. }) = self.claims.probe(&key)
+            && let Some(truth) = numbers.truth()
+        {
+            return Ok(if truth { margin } else { margin - 2 });
+        }
+        let start = self.nodes;
+        self.count_node()?;
+        let _mark = is_large.then(|| CROWD.enter(&key));
+        let mut children = Children::new();
+        // The best that is certain so far, and the most that is possible.
+        let (mut low, mut high, mut best) = (i16::MIN, i16::MIN, known.house);
+        let moves = self.moves;
+        for (house, played) in moves.moves(board) {
+            let (banked, again) = (i16::from(played.banked), played.again);
+            let child_seeds = seeds - banked;
+            let of_child = |gain: i16| if again { banked + gain } else { banked - gain };
+            let (child_low, child_high) = match self.sight(played.board, child_seeds) {
+                Sight::Exact(gain) => (of_child(gain), of_child(gain)),
+                Sight::Bounds(known, mixed) => {
+                    let ends = [of_child(known.low), of_child(known.high)];
+                    let (child_low, child_high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+                    if child_low < margin && child_high >= margin {
+                        let order = if house == best { i16::MIN } else { order(house, banked, again) };
+                        let board = played.board;
+                        children.push(Child {
+                            board,
+                            mixed,
+                            known,
+                            seeds: child_seeds,
+                            banked,
+                            again,
+                            house,
+                            order,
+                        });
+                        continue;
+                    }
+                    (child_low, child_high)
+                }
+            };
+            if child_low >= margin {
+                (low, best) = (child_low, house);
+                break;
+            }
+            high = high.max(child_high);
+        }
+        if low < margin {
+            children.sort();
+            if let Some((value, house)) = self.search_children(&mut children, margin, is_large, &mut high)? {
+                (low, best) = (value, house);
+            }
+        }
+        self.has_finished = true;
+        let truth = low >= margin;
+        known = known.with(if truth { low } else { high + 2 }, truth);
+        known.house = best;
+        let work = self.nodes - start;
+        if let Some(mixed) = mixed {
+            self.tables.gains.put(mixed, seeds, known, work);
+        }
+        if work >= CLAIM_NODES_MIN {
+            self.claims.store(&key, decided_entry(truth, work));
+        }
+        if work >= self.limits.report_work_min {
+            self.costly.push(Decided { board, margin, truth, work });
+            if self.costly.len() >= 4 * FACTS_MAX {
+                self.keep_costliest(FACTS_MAX);
+            }
+        }
+        Ok(if truth { known.low } else { known.high })
+    }
+
+    /// Searches successors until one reaches the margin: its value, at least, and its house. Else `high` is at least what any of them
+    /// can reach.
+    fn search_children(
+        &mut self,
+        children: &mut Children,
+        margin: i16,
+        is_large: bool,
+        high: &mut i16,
+    ) -> Result<Option<(i16, u8)>, Stopped> {
+        let mut deferred = Children::new();
+        for (index, child) in children.as_slice().iter().enumerate() {
+            if is_large
+                && index > 0
+                && CROWD.is_many()
+                && CROWD.is_inside(&self.key(child.board, child.margin(margin)))
+            {
+                deferred.push(*child);
+                continue;
+            }
+            let value = self.search_child(child, margin)?;
+            if value >= margin {
+                return Ok(Some((value, child.house)));
+            }
+            *high = (*high).max(value);
+        }
+        for child in deferred.as_slice() {
+            let value = self.search_child(child, margin)?;
+            if value >= margin {
+                return Ok(Some((value, child.house)));
+            }
+            *high = (*high).max(value);
+        }
+        Ok(None)
+    }
+
+    fn search_child(&mut self, child: &Child, margin: i16) -> Result<i16, Stopped> {
+        let mut known = child.known;
+        let asked = child.margin(margin);
+        // Another thread, or the search of another child, may have found it out meanwhile.
+        if let Some(now) = child.mixed.and_then(|mixed| self.tables.gains.get(mixed, child.seeds)) {
+            known = now;
+        }
+        let gain = match known.truth(asked) {
+            Some(true) => known.low,
+            Some(false) => known.high,
+            None => self.bound(child.board, child.seeds, child.mixed, known, asked)?,
+        };
+        Ok(if child.again { child.banked + gain } else { child.banked - gain })
+    }
+}
+
+impl Child {
+    /// What the mover of the child's board has to gain, or must not, for its parent to gain `margin`.
+    fn margin(&self, margin: i16) -> i16 {
+        let left = margin - self.banked;
+        if self.again { left } else { 2 - left }
+    }
+}
+
+/// Up to as many successors as there are houses.
+struct Children {
+    children: [Child; HOUSES_MAX as usize],
+    count: usize,
+}
+
+impl Children {
+    fn new() -> Self {
+        let unused = Child {
+            board: Board { mine: 0, theirs: 0 },
+            mixed: None,
+            known: Known { low: 0, high: 0, house: 0 },
+            seeds: 0,
+            banked: 0,
+            again: false,
+            house: 0,
+            order: 0,
+        };
+        Self { children: [unused; HOUSES_MAX as usize], count: 0 }
+    }
+
+    fn push(&mut self, child: Child) {
+        self.children[self.count] = child;
+        self.count += 1;
+    }
+
+    fn sort(&mut self) {
+        self.children[..self.count].sort_unstable_by_key(|child| child.order);
+    }
+
+    fn as_slice(&self) -> &[Child] {
+        &self.children[..self.count]
+    }
+}
+
+fn decided_entry(truth: bool, work: u64) -> Entry {
+    Entry { known: table::Known::Numbers(Numbers::decided(truth)), work }
+}
+
+/// Smaller comes first.
+fn order(house: u8, banked: i16, again: bool) -> i16 {
+    let near = i16::from(HOUSES_MAX - 1 - house);
+    if again { near - 10_000 } else { near - 8 * banked }
+}
