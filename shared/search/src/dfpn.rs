@@ -9,14 +9,13 @@
 //! A game may ask for other states to be decided before one of its own can be expanded ([`Settled::First`]): Cram
 //! resolves the small components of a sum to their nimbers this way.
 
-use crate::engine::{Engine, FACTS_MAX, Limits, Outcome, POLL_NODES, Verdict};
+use crate::engine::{Engine, FACTS_MAX, Limits, Meter, Outcome, Stopped, Verdict};
 use crate::numbers::{INFINITE, Numbers};
 use crate::table::{Entry, Key, Known, Table};
 use crate::together::CROWD;
 use grundy_games::claim::{Claim, ClaimError, ClaimRules, Expansion, Fact, Polarity};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// A game as the search sees it. States are engine-side claims: decoded, ready to move on.
 pub trait Tree: Send {
@@ -134,14 +133,13 @@ impl<T: Tree> Engine for DfpnEngine<T> {
             tree: &mut self.tree,
             table: &*self.table,
             limits,
-            nodes: 0,
-            reported: 0,
+            meter: Meter::new(limits),
             facts: HashMap::new(),
             pool: Vec::new(),
         };
         let result = search.decide(&mut state, INFINITE, INFINITE);
-        search.report_progress();
-        let nodes = search.nodes;
+        search.meter.report();
+        let nodes = search.meter.nodes();
         let mut facts = std::mem::take(&mut search.facts);
         facts.remove(claim);
         let mut facts: Vec<Fact> =
@@ -170,18 +168,13 @@ impl<T: Tree> Engine for DfpnEngine<T> {
     }
 }
 
-/// The budget is spent or somebody asked the search to stop.
-struct Stopped;
-
 /// One call of [`Engine::decide`].
 struct Search<'a, T: Tree> {
     tree: &'a mut T,
     table: &'a dyn Table,
     limits: &'a Limits<'a>,
-    /// Expansions so far.
-    nodes: u64,
-    /// Of these, how many the progress counter has.
-    reported: u64,
+    /// Counts expansions.
+    meter: Meter<'a>,
     /// Costly decided claims.
     facts: HashMap<Claim, (bool, u64)>,
     /// Branch lists of finished frames, to be used again.
@@ -189,26 +182,6 @@ struct Search<'a, T: Tree> {
 }
 
 impl<T: Tree> Search<'_, T> {
-    fn report_progress(&mut self) {
-        self.limits.progress.fetch_add(self.nodes - self.reported, Ordering::Relaxed);
-        self.reported = self.nodes;
-    }
-
-    /// Counts an expansion; fails when it is one too many.
-    fn count_node(&mut self) -> Result<(), Stopped> {
-        if self.nodes >= self.limits.nodes {
-            return Err(Stopped);
-        }
-        if self.nodes.is_multiple_of(POLL_NODES) {
-            self.report_progress();
-            if self.limits.stopped() {
-                return Err(Stopped);
-            }
-        }
-        self.nodes += 1;
-        Ok(())
-    }
-
     /// Searches until the state's proof number reaches `proof_max` or its disproof number `disproof_max`
     /// ([`INFINITE`]: until it is decided). Leaves the state settled.
     fn decide(
@@ -235,14 +208,14 @@ impl<T: Tree> Search<'_, T> {
             work_before = work;
         }
         let _mark = key.as_ref().map(|key| CROWD.enter(key));
-        let start = self.nodes;
-        self.count_node()?;
+        let start = self.meter.nodes();
+        self.meter.count(false)?;
         let mut branches = self.pool.pop().unwrap_or_default();
         let numbers = match self.tree.expand(state, self.table, &mut branches) {
             Some(truth) => Ok(Numbers::decided(truth)),
             None => self.search_branches(key.as_ref(), &mut branches, proof_max, disproof_max),
         };
-        let work = work_before + (self.nodes - start);
+        let work = work_before + (self.meter.nodes() - start);
         let (stored, result) = match numbers {
             Ok(numbers) => (numbers, Ok(numbers)),
             // What was learned below is kept for whoever comes back to it.

@@ -34,6 +34,50 @@ impl Limits<'_> {
     }
 }
 
+/// The budget is spent or somebody asked the search to stop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stopped;
+
+/// Counts the nodes of one search against its limits.
+pub(crate) struct Meter<'a> {
+    limits: &'a Limits<'a>,
+    nodes: u64,
+    /// Of these, how many the progress counter has.
+    reported: u64,
+}
+
+impl<'a> Meter<'a> {
+    pub(crate) fn new(limits: &'a Limits<'a>) -> Self {
+        Self { limits, nodes: 0, reported: 0 }
+    }
+
+    /// Nodes so far.
+    pub(crate) fn nodes(&self) -> u64 {
+        self.nodes
+    }
+
+    /// Brings the progress counter up to date.
+    pub(crate) fn report(&mut self) {
+        self.limits.progress.fetch_add(self.nodes - self.reported, Ordering::Relaxed);
+        self.reported = self.nodes;
+    }
+
+    /// Counts a node. Fails when it is one too many, unless the search may exceed its budget, and when it is told to stop.
+    pub(crate) fn count(&mut self, may_exceed: bool) -> Result<(), Stopped> {
+        if self.nodes >= self.limits.nodes && !may_exceed {
+            return Err(Stopped);
+        }
+        if self.nodes.is_multiple_of(POLL_NODES) {
+            self.report();
+            if self.limits.stopped() {
+                return Err(Stopped);
+            }
+        }
+        self.nodes += 1;
+        Ok(())
+    }
+}
+
 /// What a search came to.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {

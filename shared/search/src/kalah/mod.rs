@@ -8,7 +8,7 @@ pub mod search;
 pub mod sides;
 pub mod tables;
 
-use crate::engine::{Engine, Limits, Outcome, Verdict};
+use crate::engine::{Engine, Limits, Outcome, Stopped, Verdict};
 use crate::numbers::Numbers;
 use crate::table::{Namespace, Table};
 use grundy_games::claim::{Claim, ClaimError, ClaimRules, Expansion, Fact};
@@ -75,7 +75,7 @@ impl Engine for KalahEngine {
         let mut search = self.search(limits);
         let verdict = match search.gains_at_least(board, margin) {
             Ok(truth) => Verdict::Decided(truth),
-            Err(search::Stopped) => self.open(claim, &search)?,
+            Err(Stopped) => self.open(claim, &search)?,
         };
         let nodes = search.nodes();
         let facts = search.into_costly().into_iter().map(|Decided { board, margin, truth, work }| Fact {

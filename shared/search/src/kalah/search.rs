@@ -12,12 +12,11 @@
 
 use super::gains::{Known, Mixed};
 use super::tables::KalahTables;
-use crate::engine::{FACTS_MAX, Limits, POLL_NODES};
+use crate::engine::{FACTS_MAX, Limits, Meter, Stopped};
 use crate::numbers::Numbers;
 use crate::table::{self, Entry, Key, Namespace, Table};
 use crate::together::CROWD;
 use grundy_games::kalah::{Board, HOUSES_MAX, MoveTable};
-use std::sync::atomic::Ordering;
 
 /// Boards with so many seeds more than the database are marked for other threads, and looked up in the table of claims: few enough of
 /// all that this costs nothing.
@@ -25,10 +24,6 @@ const LARGE: usize = 6;
 
 /// A claim that took at least so many nodes goes to the table of claims, which may keep it on disk.
 const CLAIM_NODES_MIN: u64 = 1 << 10;
-
-/// The budget is spent or somebody asked the search to stop.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stopped;
 
 /// A claim that the search decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,9 +45,7 @@ pub struct Search<'a> {
     claims: &'a dyn Table,
     namespace: Namespace,
     limits: &'a Limits<'a>,
-    nodes: u64,
-    /// Of these, how many the progress counter has.
-    reported: u64,
+    meter: Meter<'a>,
     costly: Vec<Decided>,
     /// Whether it has found out about a board.
     has_finished: bool,
@@ -92,8 +85,7 @@ impl<'a> Search<'a> {
             claims,
             namespace,
             limits,
-            nodes: 0,
-            reported: 0,
+            meter: Meter::new(limits),
             costly: Vec::new(),
             has_finished: false,
         }
@@ -101,12 +93,12 @@ impl<'a> Search<'a> {
 
     /// Boards searched: whose moves were looked at. Those that rules, database or table answer do not count.
     pub fn nodes(&self) -> u64 {
-        self.nodes
+        self.meter.nodes()
     }
 
     /// Ends it: the decided claims that cost most, the costliest first.
     pub fn into_costly(mut self) -> Vec<Decided> {
-        self.report_progress();
+        self.meter.report();
         self.keep_costliest(FACTS_MAX);
         self.costly
     }
@@ -114,26 +106,6 @@ impl<'a> Search<'a> {
     fn keep_costliest(&mut self, count: usize) {
         self.costly.sort_unstable_by_key(|decided| std::cmp::Reverse(decided.work));
         self.costly.truncate(count);
-    }
-
-    fn report_progress(&mut self) {
-        self.limits.progress.fetch_add(self.nodes - self.reported, Ordering::Relaxed);
-        self.reported = self.nodes;
-    }
-
-    fn count_node(&mut self) -> Result<(), Stopped> {
-        // Not before one board is finished, so that the smallest budget gets on: that is a matter of the plies of a game.
-        if self.nodes >= self.limits.nodes && self.has_finished {
-            return Err(Stopped);
-        }
-        if self.nodes.is_multiple_of(POLL_NODES) {
-            self.report_progress();
-            if self.limits.stopped() {
-                return Err(Stopped);
-            }
-        }
-        self.nodes += 1;
-        Ok(())
     }
 
     fn sight(&self, board: Board, seeds: i16) -> Sight {
@@ -205,8 +177,9 @@ impl<'a> Search<'a> {
         {
             return Ok(if truth { margin } else { margin - 2 });
         }
-        let start = self.nodes;
-        self.count_node()?;
+        let start = self.meter.nodes();
+        // Not stopped by its budget before one board is finished, so that the smallest one gets on: a matter of the plies of a game.
+        self.meter.count(!self.has_finished)?;
         let _mark = is_large.then(|| CROWD.enter(&key));
         let mut children = Children::new();
         // The best that is certain so far, and the most that is possible.
@@ -255,7 +228,7 @@ impl<'a> Search<'a> {
         let truth = low >= margin;
         known = known.with(if truth { low } else { high + 2 }, truth);
         known.house = best;
-        let work = self.nodes - start;
+        let work = self.meter.nodes() - start;
         if let Some(mixed) = mixed {
             self.tables.gains.put(mixed, seeds, known, work);
         }
@@ -280,28 +253,27 @@ impl<'a> Search<'a> {
         is_large: bool,
         high: &mut i16,
     ) -> Result<Option<(i16, u8)>, Stopped> {
-        let mut deferred = Children::new();
-        for (index, child) in children.as_slice().iter().enumerate() {
-            if is_large
-                && index > 0
-                && CROWD.is_many()
-                && CROWD.is_inside(&self.key(child.board, child.margin(margin)))
-            {
-                deferred.push(*child);
-                continue;
+        for may_defer in [true, false] {
+            let mut deferred = 0;
+            for index in 0..children.count {
+                let child = children.children[index];
+                if may_defer
+                    && is_large
+                    && index > 0
+                    && CROWD.is_many()
+                    && CROWD.is_inside(&self.key(child.board, child.margin(margin)))
+                {
+                    children.children[deferred] = child;
+                    deferred += 1;
+                    continue;
+                }
+                let value = self.search_child(&child, margin)?;
+                if value >= margin {
+                    return Ok(Some((value, child.house)));
+                }
+                *high = (*high).max(value);
             }
-            let value = self.search_child(child, margin)?;
-            if value >= margin {
-                return Ok(Some((value, child.house)));
-            }
-            *high = (*high).max(value);
-        }
-        for child in deferred.as_slice() {
-            let value = self.search_child(child, margin)?;
-            if value >= margin {
-                return Ok(Some((value, child.house)));
-            }
-            *high = (*high).max(value);
+            children.count = deferred;
         }
         Ok(None)
     }
@@ -358,10 +330,6 @@ impl Children {
 
     fn sort(&mut self) {
         self.children[..self.count].sort_unstable_by_key(|child| child.order);
-    }
-
-    fn as_slice(&self) -> &[Child] {
-        &self.children[..self.count]
     }
 }
 

@@ -175,7 +175,7 @@ impl EndgameTables {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(classes) = size.classes() else { return Ok(None) };
         match self.make_room(&mut open, &classes, size) {
-            Some(bytes) => self.mapped(&mut open, classes, Size { bytes, ..size }).map(Some),
+            Some(bytes) => self.mapped(&mut open, classes, size, bytes).map(Some),
             None => Ok(None),
         }
     }
@@ -197,8 +197,15 @@ impl EndgameTables {
         (self.memory.mapped > self.memory.private && bytes > small).then(|| left.mapped.min(size.bytes))
     }
 
-    /// Opens or builds a database that answers the wish.
-    fn mapped(&self, open: &mut Open, mut classes: Classes, size: Size) -> Result<Database, EndgameError> {
+    /// Opens or builds a database that answers the wish as far as so many bytes allow. It is kept under the wish as it came.
+    fn mapped(
+        &self,
+        open: &mut Open,
+        mut classes: Classes,
+        wish: Size,
+        bytes: usize,
+    ) -> Result<Database, EndgameError> {
+        let size = Size { bytes, ..wish };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let (left_columns, right_columns) = PairTable::size(&classes, size.pair_columns, size.bytes);
         let wished = Extent { rows: size.height, left_columns, right_columns };
@@ -240,7 +247,7 @@ impl EndgameTables {
             let pairs = extent.pairs(&classes, &file).ok_or_else(|| {
                 EndgameError::damaged(&path, "length", "it is not that of the table of its classes")
             })?;
-            let table = open.keep(size, StripTable { classes, pairs }, Some(file));
+            let table = open.keep(wish, StripTable { classes, pairs }, Some(file));
             return Ok(Database { table, extent, path, origin });
         }
         Err(EndgameError::Stopped { path: cram::path(&self.directory, &wished) })
@@ -297,14 +304,8 @@ impl StripTables for EndgameTables {
         let Some(bytes) = self.make_room(&mut open, &classes, size) else {
             return Some(self.in_memory(&mut open, classes, size));
         };
-        // Kept under the wish as it came, whatever of it there is room for.
-        match self.mapped(&mut open, classes, Size { bytes, ..size }) {
-            Ok(database) => {
-                if let Some(kept) = open.kept.last_mut() {
-                    kept.size = size;
-                }
-                Some(database.table)
-            }
+        match self.mapped(&mut open, classes, size, bytes) {
+            Ok(database) => Some(database.table),
             Err(EndgameError::Stopped { .. }) => None,
             Err(error) => {
                 if self.complained.swap(true, Ordering::Relaxed) {
