@@ -13,8 +13,9 @@ fn script(path: &Path, text: &str) {
 
 /// Calls a script of the checkout from a folder by a symbolic link, with a cargo that does this when it builds or tests.
 fn call(directory: &Path, name: &str, arguments: &[&str], version: &str, cargo: &str) -> Output {
-    let root =
-        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are a folder of the checkout");
+    // Where the test runs, not where it was built: checkouts may share a target directory.
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo runs the tests");
+    let root = Path::new(&package).parent().expect("the tests are a folder of the checkout");
     let link = directory.join("link");
     symlink(root.join(name), &link).expect("a link can be made");
     let bin = directory.join("bin");

@@ -65,8 +65,10 @@ pub struct Options {
     pub memory: usize,
     /// The directory of the endgame databases, which workers of one machine may share.
     pub endgame: PathBuf,
-    /// How many of the bytes are for mapped endgame databases; `None`: half of what is not needed otherwise.
+    /// How many of the bytes are for mapped endgame databases; `None`: five eighths of what is not needed otherwise.
     pub endgame_memory: Option<usize>,
+    /// The most seeds of Kalah's endgame databases; `None`: as many as pay.
+    pub endgame_seeds: Option<u8>,
     /// How long the coordinator may be unreachable; `None`: a minute before the first contact, for ever after it.
     pub give_up_after: Option<Duration>,
 }
@@ -80,6 +82,7 @@ pub fn run(options: &Options, drain: &Arc<Drain>) -> Result<Exit, WorkerError> {
         let memory = EndgameMemory { mapped: memory.endgame, private: memory.engines };
         let draining = Arc::clone(drain);
         let tables = EndgameTables::new(options.endgame.clone(), memory);
+        let tables = tables.with_kalah_seeds(options.endgame_seeds);
         engines::all_games(Arc::new(tables.with_go_on(move || draining.cause().is_none())))
     })
 }

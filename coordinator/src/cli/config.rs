@@ -34,6 +34,8 @@ pub(super) struct ConfigFile {
     pub endgame: Option<PathBuf>,
     /// Memory that mapped endgame databases may take.
     pub endgame_memory: Option<ByteSize>,
+    /// The most seeds in play of Kalah's endgame databases.
+    pub endgame_seeds: Option<u8>,
     /// Seconds for which a coordinator that went away is waited for.
     pub give_up_after: Option<u64>,
     /// The `grundy-worker` program.
@@ -167,8 +169,8 @@ impl EndgameArgs {
 /// How much memory endgame databases may take.
 #[derive(clap::Args)]
 pub(super) struct EndgameMemoryArgs {
-    /// How much of --memory mapped endgame databases may take [default: five eighths of what workers do not need otherwise; nothing for games
-    /// without]
+    /// How much of --memory mapped endgame databases may take [default: five eighths of what workers do not need otherwise; nothing for konane
+    /// and peg, which have none]
     #[arg(long, env = "GRUNDY_ENDGAME_MEMORY", value_name = "SIZE")]
     endgame_memory: Option<ByteSize>,
 }
@@ -177,6 +179,21 @@ impl EndgameMemoryArgs {
     /// The size in bytes, if any is set.
     pub fn bytes(&self, file: &ConfigFile) -> Option<u64> {
         self.endgame_memory.or(file.endgame_memory).map(|size| size.as_u64())
+    }
+}
+
+/// How far Kalah's endgame databases go.
+#[derive(clap::Args)]
+pub(super) struct EndgameSeedsArgs {
+    /// Kalah: the most seeds in play of endgame databases, as far as memory allows [default: as many as pay]
+    #[arg(long, env = "GRUNDY_ENDGAME_SEEDS", value_name = "N")]
+    endgame_seeds: Option<u8>,
+}
+
+impl EndgameSeedsArgs {
+    /// The number of seeds, if any is set.
+    pub fn seeds(&self, file: &ConfigFile) -> Option<u8> {
+        self.endgame_seeds.or(file.endgame_seeds)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `grundy eval`: one position a line in, one answer a line out, in this process.
 
-use super::config::{ConfigFile, EndgameArgs, MemoryArgs};
+use super::config::{ConfigFile, EndgameArgs, EndgameSeedsArgs, MemoryArgs};
 use super::output;
 use super::problem::{self, Flags, Game};
 use crate::answer::OneWord;
@@ -44,11 +44,14 @@ pub(super) struct Args {
     memory: MemoryArgs,
     #[command(flatten)]
     endgame: EndgameArgs,
+    #[command(flatten)]
+    endgame_seeds: EndgameSeedsArgs,
 }
 
 pub(super) fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
     let bytes = usize::try_from(args.memory.bytes(file, || TABLE_BYTES_DEFAULT)).unwrap_or(usize::MAX);
-    let endgame = args.endgame.directory(file).filter(|_| args.game == Game::Cram);
+    let endgame = args.endgame.directory(file).filter(|_| matches!(args.game, Game::Cram | Game::Kalah));
+    let endgame_seeds = args.endgame_seeds.seeds(file);
     let default = match args.game {
         Game::Cram | Game::Peg => None,
         Game::Kalah => Some("gain".to_owned()),
@@ -56,7 +59,7 @@ pub(super) fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
     };
     let flags = Flags { question: args.question.or(default), rules: args.rules, ..Flags::default() };
     let work = move || {
-        let evaluator = Evaluator::new(args.game, flags, bytes, endgame)?;
+        let evaluator = Evaluator::new(args.game, flags, bytes, endgame, endgame_seeds)?;
         answer_lines(evaluator, io::stdin().lock(), io::stdout().lock(), output::complain)
     };
     let searching =
@@ -126,7 +129,7 @@ struct Evaluator {
     game: Game,
     flags: Flags,
     table_bytes: usize,
-    strip_tables: Arc<dyn EngineTables>,
+    tables: Arc<dyn EngineTables>,
     table: Arc<RamTable>,
     /// The numbers that namespaces have in the table.
     namespaces: HashMap<String, Namespace>,
@@ -135,7 +138,13 @@ struct Evaluator {
 
 impl Evaluator {
     /// With a directory of endgame databases, these take their share of the bytes. There is no disk, so its share is the table's.
-    fn new(game: Game, flags: Flags, bytes: usize, endgame: Option<PathBuf>) -> Result<Self, Failure> {
+    fn new(
+        game: Game,
+        flags: Flags,
+        bytes: usize,
+        endgame: Option<PathBuf>,
+        endgame_seeds: Option<u8>,
+    ) -> Result<Self, Failure> {
         let least = worker_memory_min(1);
         if bytes < least {
             let [given, least] = [bytes, least].map(|bytes| ByteSize(bytes as u64));
@@ -145,14 +154,14 @@ impl Evaluator {
         let memory = split_memory(bytes, 1, endgame.is_none().then_some(0));
         let table_bytes = memory.ram_table + memory.storage.cache + memory.storage.write_buffers;
         let memory = EndgameMemory { mapped: memory.endgame, private: memory.engines };
-        let strip_tables: Arc<dyn EngineTables> =
-            Arc::new(EndgameTables::new(endgame.unwrap_or_default(), memory));
+        let tables = EndgameTables::new(endgame.unwrap_or_default(), memory);
+        let tables: Arc<dyn EngineTables> = Arc::new(tables.with_kalah_seeds(endgame_seeds));
         let table = Arc::new(RamTable::with_bytes(table_bytes)?);
         Ok(Self {
             game,
             flags,
             table_bytes,
-            strip_tables,
+            tables,
             table,
             namespaces: HashMap::new(),
             engines: HashMap::new(),
@@ -189,8 +198,8 @@ impl Evaluator {
         if !self.engines.contains_key(name) {
             let namespace = self.namespace(name)?;
             let table: Arc<dyn Table> = Arc::clone(&self.table) as Arc<dyn Table>;
-            let engine = engine_for(problem, namespace, table, &self.strip_tables)
-                .ok_or("no engine for this problem")?;
+            let engine =
+                engine_for(problem, namespace, table, &self.tables).ok_or("no engine for this problem")?;
             if self.engines.len() >= ENGINES_MAX {
                 self.engines.clear();
             }
@@ -228,7 +237,7 @@ mod tests {
 
     fn eval(game: Game, question: Option<&str>, input: &str) -> (Exit, String, Vec<String>) {
         let flags = Flags { question: question.map(str::to_owned), ..Flags::default() };
-        let evaluator = Evaluator::new(game, flags, 100 << 20, None).expect("100 MiB are there");
+        let evaluator = Evaluator::new(game, flags, 100 << 20, None, None).expect("100 MiB are there");
         let (mut output, mut complaints) = (Vec::new(), Vec::new());
         let exit =
             answer_lines(evaluator, input.as_bytes(), &mut output, |line| complaints.push(line.to_owned()));
@@ -273,7 +282,7 @@ mod tests {
             }
         }
         let evaluator =
-            Evaluator::new(Game::Cram, Flags::default(), 100 << 20, None).expect("100 MiB are there");
+            Evaluator::new(Game::Cram, Flags::default(), 100 << 20, None, None).expect("100 MiB are there");
         let exit = answer_lines(evaluator, "...\n".as_bytes(), Closed, |_| {});
         assert_eq!(exit.expect("a closed pipe is no error"), Exit::Done);
     }

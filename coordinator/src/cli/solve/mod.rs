@@ -4,7 +4,9 @@ mod directory;
 pub(super) mod progress;
 mod workers;
 
-use super::config::{ConfigFile, DataArgs, EndgameArgs, EndgameMemoryArgs, MemoryArgs, WorkerArgs};
+use super::config::{
+    ConfigFile, DataArgs, EndgameArgs, EndgameMemoryArgs, EndgameSeedsArgs, MemoryArgs, WorkerArgs,
+};
 use super::memory;
 use super::output::{self, Job};
 use super::problem::{Game, ProblemArgs};
@@ -51,6 +53,8 @@ pub(super) struct Args {
     endgame: EndgameArgs,
     #[command(flatten)]
     endgame_memory: EndgameMemoryArgs,
+    #[command(flatten)]
+    endgame_seeds: EndgameSeedsArgs,
     /// Print JSON, one object a line: progress, then a summary
     #[arg(long)]
     json: bool,
@@ -72,20 +76,30 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
     let total = memory::check(args.memory.bytes(file, memory::half_of_machine))
         .map_err(|words| Failure::message(Exit::Usage, words))?;
     let endgame_bytes = match args.problem.game {
-        Game::Cram => args.endgame_memory.bytes(file),
+        Game::Cram | Game::Kalah => args.endgame_memory.bytes(file),
         // The others have no databases to map.
-        Game::Kalah | Game::Konane | Game::Peg => Some(0),
+        Game::Konane | Game::Peg => Some(0),
     };
     let shares = memory::worker_shares(total, count, threads, endgame_bytes)
         .map_err(|words| Failure::message(Exit::Usage, words))?;
     let endgame = args.endgame.directory(file).unwrap_or_else(|| directory.join("endgame"));
+    let endgame_seeds = args.endgame_seeds.seeds(file);
     let signals = Signals::new()?;
     let storage: Arc<dyn JobStorage> = Arc::new(RocksJobs::open(&directory, &memory::storage_share(total))?);
     let loaded = storage.load()?;
     directory::check(&directory, &loaded, &fields).map_err(Failure::usage)?;
     let handle = actor::spawn(storage, loaded, Options::default())?;
     let solve = Solve { handle: handle.clone(), directory: directory.clone(), json: args.json };
-    let plan = |coordinator| WorkersPlan { program, count, threads, shares, endgame, coordinator, directory };
+    let plan = |coordinator| WorkersPlan {
+        program,
+        count,
+        threads,
+        shares,
+        endgame,
+        endgame_seeds,
+        coordinator,
+        directory,
+    };
     let exit = solve.run(fields, plan, signals).await;
     let stopped = server::stop(&handle).await;
     let exit = exit?;

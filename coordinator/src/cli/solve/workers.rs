@@ -45,6 +45,8 @@ pub(super) struct WorkersPlan {
     pub shares: WorkerShares,
     /// The directory of those databases.
     pub endgame: PathBuf,
+    /// The most seeds of Kalah's, if it was said.
+    pub endgame_seeds: Option<u8>,
     /// Where the coordinator listens.
     pub coordinator: SocketAddr,
     /// The job's data directory; each worker's is in it.
@@ -238,6 +240,9 @@ fn spawn(plan: &WorkersPlan, name: &str) -> std::io::Result<Child> {
         // Ctrl-C on the terminal is for this process, which tells the workers.
         .process_group(0)
         .kill_on_drop(true);
+    if let Some(seeds) = plan.endgame_seeds {
+        command.args(["--endgame-seeds", &seeds.to_string()]);
+    }
     if logging::is_terminal() && !logging::filter_is_set() {
         command.env("GRUNDY_LOG", "warn");
     }
@@ -275,6 +280,7 @@ mod tests {
             threads: 1,
             shares: WorkerShares { own: 1 << 24, endgame: 0 },
             endgame: "nowhere".into(),
+            endgame_seeds: None,
             coordinator: ([127, 0, 0, 1], 1).into(),
             directory: "nowhere".into(),
         }

@@ -11,7 +11,7 @@
 //! code for the line and the number on it.
 
 use super::layers::{BIAS, Fixed, Index, Layers};
-use super::sides::Sides;
+use super::sides::{Sides, choose};
 use grundy_games::kalah::{Board, MoveTable, Rules};
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -170,10 +170,20 @@ struct Split<'a> {
 }
 
 impl Filler {
-    /// For layers of up to as many seeds as the index has.
-    pub fn new(index: &Index, moves: &MoveTable) -> Self {
-        let sides = (0..=index.seeds_max()).map(|seeds| SidesOf::new(index.sides(), seeds, moves));
+    /// For layers of up to so many seeds, as far as the index has them.
+    pub fn new(index: &Index, moves: &MoveTable, seeds: u8) -> Self {
+        // Of the seeds of an entry the other side has one at least.
+        let most = usize::from(seeds).min(index.seeds_max());
+        let sides = (0..most.max(1)).map(|seeds| SidesOf::new(index.sides(), seeds, moves));
         Self { moves: moves.clone(), rules: moves.rules(), sides: sides.collect() }
+    }
+
+    /// About how many bytes it takes.
+    pub fn bytes_for(houses: u8, seeds: u8) -> u64 {
+        let (houses, seeds) = (u64::from(houses), u64::from(seeds));
+        let sides = choose(seeds.saturating_sub(1) + houses, houses);
+        // A side, where its moves end, two numbers a house, and up to two moves a house.
+        sides.saturating_mul(8 + 4 + houses * (2 * 4 + 2 * 4))
     }
 
     /// Fills the next layer's entries, on so many threads. `go_on` is told now and then how many are filled; false as soon as it

@@ -11,6 +11,7 @@
 
 use super::sides::Sides;
 use grundy_games::kalah::{Board, MoveTable};
+use std::sync::Arc;
 
 /// The most seeds of a layer: a gain fits a byte.
 pub const LAYER_SEEDS_MAX: u8 = 120;
@@ -19,7 +20,7 @@ pub const LAYER_SEEDS_MAX: u8 = 120;
 pub const BIAS: i16 = 128;
 
 /// The bytes of a layer: built, or mapped from a file.
-pub type LayerBytes = Box<dyn AsRef<[u8]> + Send + Sync>;
+pub type LayerBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// Where a board's entry is.
 #[derive(Clone)]
@@ -29,7 +30,8 @@ pub struct Index {
     starts: Vec<Vec<usize>>,
 }
 
-/// Layers from the fewest seeds on.
+/// Layers from the fewest seeds on. A clone shares their bytes.
+#[derive(Clone)]
 pub struct Layers {
     index: Index,
     /// Those of 0 and 1 seeds are empty.
@@ -160,6 +162,11 @@ impl Layers {
         (*self.layers[seeds]).as_ref()
     }
 
+    /// The same, shared.
+    pub fn layer_bytes(&self, seeds: usize) -> LayerBytes {
+        Arc::clone(&self.layers[seeds])
+    }
+
     /// The mover's gain, if the layer is there.
     pub fn gain(&self, board: Board) -> Option<i16> {
         let (mine, theirs) = (board.my_seeds() as usize, board.their_seeds() as usize);
@@ -191,12 +198,12 @@ mod tests {
     fn build(houses: u8, rules: Rules, seeds: u8) -> (Layers, MoveTable) {
         let moves = MoveTable::new(houses, rules);
         let index = Index::new(houses, seeds);
-        let filler = Filler::new(&index, &moves);
+        let filler = Filler::new(&index, &moves, seeds);
         let mut layers = Layers::new(index);
         for seeds in 0..=usize::from(seeds) {
             let mut entries = vec![0; layers.index().len(seeds)];
             assert!(filler.fill(&layers, &mut entries, 2, &|_| true));
-            assert!(layers.push(Box::new(entries)));
+            assert!(layers.push(Arc::new(entries)));
         }
         (layers, moves)
     }

@@ -5,6 +5,7 @@ use super::gains::Gains;
 use super::layers::{Index, LAYER_SEEDS_MAX, Layers};
 use super::sides::choose;
 use grundy_games::kalah::{MoveTable, Rules};
+use std::sync::Arc;
 
 /// Exact gains of boards with few seeds, and what is known of others.
 pub struct KalahTables {
@@ -25,8 +26,9 @@ pub struct KalahWish {
     pub seeds: u8,
 }
 
-/// Layers are built for boards with at most this part of a problem's seeds: more would solve the whole game the long way.
-const SEEDS_PART: u8 = 2;
+/// As much of a problem's seeds are in play at most on the boards of layers that are built for it: with more, filling layers takes longer
+/// than the searches that it saves.
+const SEEDS_PART: (u32, u32) = (7, 12);
 
 /// The least bytes of a table of gains.
 const GAINS_BYTES_MIN: usize = 1 << 20;
@@ -35,34 +37,51 @@ const GAINS_BYTES_MIN: usize = 1 << 20;
 pub fn entries(houses: u8, seeds: u8) -> u64 {
     let (houses, seeds) = (u64::from(houses), u64::from(seeds));
     choose(seeds + 2 * houses, 2 * houses)
-        .saturating_sub(2 * choose(seeds + houses, houses))
+        .saturating_sub(choose(seeds + houses, houses).saturating_mul(2))
         .saturating_add(1)
 }
 
-impl KalahTables {
-    /// Builds layers of up to half of `bytes`, on so many threads, and a table of gains of the rest, as much as is of use. `None` if there is
-    /// no memory for it.
-    pub fn build(wish: KalahWish, bytes: usize, threads: usize) -> Option<Self> {
-        let KalahWish { houses, rules, seeds } = wish;
-        let most = (seeds / SEEDS_PART).min(LAYER_SEEDS_MAX);
-        let fits = |seeds: &u8| entries(houses, *seeds) <= bytes as u64 / 2;
-        let seeds = (0..=most).take_while(fits).last().unwrap_or(0);
-        let moves = MoveTable::new(houses, rules);
-        let index = Index::new(houses, seeds);
-        let filler = Filler::new(&index, &moves);
-        let mut layers = Layers::new(index);
-        for seeds in 0..=layers.index().seeds_max() {
-            let mut layer = vec![0; layers.index().len(seeds)];
-            filler.fill(&layers, &mut layer, threads, &|_| true);
-            layers.push(Box::new(layer));
-        }
-        let gains = Gains::new(houses, (bytes / 2).max(GAINS_BYTES_MIN))?;
-        Some(Self { layers, gains })
+impl KalahWish {
+    /// How many seeds the largest layer has that pays.
+    pub fn layer_seeds(&self) -> u8 {
+        let (part, whole) = SEEDS_PART;
+        let seeds = u32::from(self.seeds) * part / whole;
+        u8::try_from(seeds).map_or(LAYER_SEEDS_MAX, |seeds| seeds.min(LAYER_SEEDS_MAX))
     }
 
-    /// Bytes of memory.
-    pub fn bytes(&self) -> usize {
-        let layers: usize = (0..self.layers.len()).map(|seeds| self.layers.layer(seeds).len()).sum();
-        layers + self.gains.bytes()
+    /// No layers yet, of up to so many seeds.
+    pub fn layers(&self, seeds: u8) -> Layers {
+        Layers::new(Index::new(self.houses, seeds))
+    }
+}
+
+/// Builds the next layers in memory, up to and with that of so many seeds, as far as they are indexed.
+pub fn build_layers(layers: &mut Layers, rules: Rules, seeds: u8, threads: usize) {
+    let moves = MoveTable::new(layers.index().sides().houses(), rules);
+    let filler = Filler::new(layers.index(), &moves, seeds);
+    while layers.len() <= usize::from(seeds) {
+        let mut layer = vec![0; layers.index().len(layers.len())];
+        filler.fill(layers, &mut layer, threads, &|_| true);
+        if !layers.push(Arc::new(layer)) {
+            return;
+        }
+    }
+}
+
+impl KalahTables {
+    /// Builds layers in memory of up to half of `bytes`, on so many threads, and a table of gains of the rest. `None` if there is no memory
+    /// for it.
+    pub fn build(wish: KalahWish, bytes: usize, threads: usize) -> Option<Self> {
+        let fits = |seeds: &u8| entries(wish.houses, *seeds) <= bytes as u64 / 2;
+        let seeds = (0..=wish.layer_seeds()).take_while(fits).last().unwrap_or(0);
+        let mut layers = wish.layers(seeds);
+        build_layers(&mut layers, wish.rules, seeds, threads);
+        Self::new(layers, bytes / 2)
+    }
+
+    /// Tables over these layers, and a table of gains of so many bytes. `None` if there is no memory for it.
+    pub fn new(layers: Layers, gains_bytes: usize) -> Option<Self> {
+        let gains = Gains::new(layers.index().sides().houses(), gains_bytes.max(GAINS_BYTES_MIN))?;
+        Some(Self { layers, gains })
     }
 }

@@ -3,27 +3,27 @@
 use super::EndgameError;
 use super::build::{Origin, Recipe, open_or_build};
 use super::cram::{self, Extent};
+use super::kalah::{LayerFile, LayerFiles};
+use super::progress::Progress;
 use super::sealed::SealedFile;
 use grundy_search::cram::classes::Classes;
 use grundy_search::cram::pairs::PairTable;
 use grundy_search::cram::tables::{Size, StripTable, StripTables};
 use grundy_search::engine::EngineTables;
-use grundy_search::kalah::tables::{KalahTables, KalahWish};
+use grundy_search::kalah::fill::Filler;
+use grundy_search::kalah::layers::{LAYER_SEEDS_MAX, Layers};
+use grundy_search::kalah::tables::{KalahTables, KalahWish, build_layers, entries};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 use tracing::{debug, info, warn};
 
 /// Tables of at most this many bytes get no file: they are built faster than a file is checked.
-const SMALL_BYTES_MAX: usize = 8 << 20;
+pub(super) const SMALL_BYTES_MAX: usize = 8 << 20;
 
 /// Tables of at most this many bytes get no file however little memory is left.
 const TINY_BYTES_MAX: usize = 64 << 10;
-
-/// How often a build says how far it is.
-const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
 /// How much memory tables may take, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,6 +54,8 @@ pub struct EndgameTables {
     directory: PathBuf,
     memory: EndgameMemory,
     small_bytes_max: usize,
+    /// The most seeds of Kalah's layers, if it was said.
+    kalah_seeds: Option<u8>,
     /// Whether the process is to go on: not when it was told to stop.
     go_on: Box<GoOn>,
     open: Mutex<Open>,
@@ -68,8 +70,7 @@ pub type GoOn = dyn Fn() -> bool + Send + Sync;
 #[derive(Default)]
 struct Open {
     kept: Vec<Kept>,
-    /// Kalah's tables, with when they were last wished for.
-    kalah: Vec<(KalahWish, Arc<KalahTables>, u64)>,
+    kalah: Vec<KeptKalah>,
     /// Counts uses.
     clock: u64,
 }
@@ -84,6 +85,16 @@ struct Kept {
     /// What it takes of the process's own memory.
     own: usize,
     /// When it was last wished for.
+    used: u64,
+}
+
+/// Kalah's tables of one wish.
+struct KeptKalah {
+    wish: KalahWish,
+    tables: Arc<KalahTables>,
+    /// The files of those layers that have one.
+    files: Vec<Arc<SealedFile>>,
+    own: usize,
     used: u64,
 }
 
@@ -105,15 +116,21 @@ impl Open {
 
     /// A file that is mapped.
     fn file(&self, path: &Path) -> Option<&Arc<SealedFile>> {
-        self.kept.iter().filter_map(|kept| kept.file.as_ref()).find(|file| file.path() == path)
+        self.files().find(|file| file.path() == path)
+    }
+
+    /// All files that are mapped, some of them more than once.
+    fn files(&self) -> impl Iterator<Item = &Arc<SealedFile>> {
+        let of_kalah = self.kalah.iter().flat_map(|kept| &kept.files);
+        self.kept.iter().filter_map(|kept| kept.file.as_ref()).chain(of_kalah)
     }
 
     /// What is left of a memory.
     fn left(&self, memory: &EndgameMemory) -> EndgameMemory {
-        let kalah = self.kalah.iter().map(|(_, tables, _)| tables.bytes());
+        let kalah = self.kalah.iter().map(|kept| kept.own);
         let own: usize = self.kept.iter().map(|kept| kept.own).chain(kalah).sum();
-        let files = self.kept.iter().filter_map(|kept| kept.file.as_ref());
-        let files: BTreeMap<&Path, usize> = files.map(|file| (file.path(), file.payload().len())).collect();
+        let files: BTreeMap<&Path, usize> =
+            self.files().map(|file| (file.path(), file.payload().len())).collect();
         EndgameMemory {
             mapped: memory.mapped.saturating_sub(files.into_values().sum()),
             private: memory.private.saturating_sub(own),
@@ -128,8 +145,8 @@ impl Open {
                 return;
             }
             let unused =
-                self.kalah.iter().enumerate().filter(|(_, (_, tables, _))| Arc::strong_count(tables) == 1);
-            if let Some((oldest, _)) = unused.min_by_key(|(_, (_, _, used))| *used) {
+                self.kalah.iter().enumerate().filter(|(_, kept)| Arc::strong_count(&kept.tables) == 1);
+            if let Some((oldest, _)) = unused.min_by_key(|(_, kept)| kept.used) {
                 self.kalah.swap_remove(oldest);
                 continue;
             }
@@ -149,6 +166,7 @@ impl EndgameTables {
             directory,
             memory,
             small_bytes_max: SMALL_BYTES_MAX,
+            kalah_seeds: None,
             go_on: Box::new(|| true),
             open,
             complained,
@@ -159,6 +177,12 @@ impl EndgameTables {
     #[must_use]
     pub fn with_go_on(self, go_on: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self { go_on: Box::new(go_on), ..self }
+    }
+
+    /// The same with Kalah's layers of up to so many seeds instead of as many as pay.
+    #[must_use]
+    pub fn with_kalah_seeds(self, kalah_seeds: Option<u8>) -> Self {
+        Self { kalah_seeds, ..self }
     }
 
     /// The same with another bound between tables in memory and tables in files. For tests.
@@ -253,6 +277,73 @@ impl EndgameTables {
         Err(EndgameError::Stopped { path: cram::path(&self.directory, &wished) })
     }
 
+    /// Opens or builds the databases for a wish of Kalah, and tells of each. None if small layers in memory are all that there is room
+    /// for.
+    ///
+    /// # Errors
+    /// Any [`EndgameError`] of a layer; those before it are told of.
+    pub fn kalah_databases(&self, wish: KalahWish, tell: impl FnMut(LayerFile)) -> Result<(), EndgameError> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        self.kalah_layers(&open, wish, tell).1
+    }
+
+    /// The layers for a wish. Small ones are built in memory, and all if there is more room than for files.
+    fn kalah_layers(
+        &self,
+        open: &Open,
+        wish: KalahWish,
+        tell: impl FnMut(LayerFile),
+    ) -> (Layers, Result<(), EndgameError>) {
+        let KalahWish { houses, rules, .. } = wish;
+        let left = open.left(&self.memory);
+        let most = |fits: &dyn Fn(u8) -> bool| {
+            (2..=LAYER_SEEDS_MAX).take_while(|seeds| fits(*seeds)).last().unwrap_or(1)
+        };
+        let in_memory = |bytes: usize| most(&|seeds| entries(houses, seeds) <= bytes as u64);
+        let small = in_memory(self.small_bytes_max.min(left.private / 2));
+        let opened = most(&|seeds| {
+            entries(houses, seeds).saturating_sub(entries(houses, small)) <= left.mapped as u64
+        });
+        // Whoever fills a layer needs some memory for that.
+        let filled = most(&|seeds| Filler::bytes_for(houses, seeds) <= left.private as u64);
+        let wished = self.kalah_seeds.unwrap_or_else(|| wish.layer_seeds());
+        let built = wished.min(opened).min(filled);
+        // More than was asked for by number is not opened; more than was reckoned is as welcome as it is there.
+        let opened = if self.kalah_seeds.is_some() { built } else { opened };
+        let without_files = wished.min(in_memory(left.private / 2));
+        if let Some(asked) = self.kalah_seeds
+            && asked > built.max(without_files)
+        {
+            let fit = built.max(without_files);
+            warn!(event = "endgame", "a database of {asked} seeds needs more memory: {fit} fit");
+        }
+        let mut layers = wish.layers(opened.max(without_files));
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        if without_files >= built {
+            build_layers(&mut layers, rules, without_files, threads);
+            return (layers, Ok(()));
+        }
+        build_layers(&mut layers, rules, small, threads);
+        let (directory, go_on) = (&self.directory, &*self.go_on);
+        let files = LayerFiles { directory, rules, built, opened, threads, go_on };
+        let added = files.add(&mut layers, |path| open.file(path).cloned(), tell);
+        if !matches!(added, Ok(()) | Err(EndgameError::Stopped { .. }))
+            && layers.len() <= without_files.into()
+        {
+            build_layers(&mut layers, rules, without_files, threads);
+        }
+        (layers, added)
+    }
+
+    /// Says once that databases cannot be had.
+    fn complain(&self, error: &EndgameError, instead: &str) {
+        if self.complained.swap(true, Ordering::Relaxed) {
+            debug!(event = "endgame", "{error}");
+        } else {
+            warn!(event = "endgame", "{error}; {instead}");
+        }
+    }
+
     /// Builds a table in what is left of the process's own memory.
     fn in_memory(&self, open: &mut Open, classes: Classes, size: Size) -> Arc<StripTable> {
         let left = open.left(&self.memory).private.saturating_sub(classes.bytes());
@@ -276,18 +367,33 @@ impl EngineTables for EndgameTables {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.clock += 1;
         let clock = open.clock;
-        if let Some((_, tables, used)) = open.kalah.iter_mut().find(|(of, ..)| *of == wish) {
-            *used = clock;
-            return Some(Arc::clone(tables));
+        if let Some(kept) = open.kalah.iter_mut().find(|kept| kept.wish == wish) {
+            kept.used = clock;
+            return Some(Arc::clone(&kept.tables));
         }
         // All that nobody uses: the more there is, the less is searched twice.
-        open.make_room(&self.memory, EndgameMemory { mapped: 0, private: usize::MAX });
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let tables = KalahTables::build(wish, open.left(&self.memory).private, threads)?;
-        let tables = Arc::new(tables);
-        open.kalah.push((wish, Arc::clone(&tables), clock));
+        open.make_room(&self.memory, EndgameMemory { mapped: usize::MAX, private: usize::MAX });
+        let mut files = Vec::new();
+        let layers = match self.kalah_layers(&open, wish, |file| files.push(file.file)) {
+            (_, Err(EndgameError::Stopped { .. })) => return None,
+            (layers, Ok(())) => layers,
+            (layers, Err(error)) => {
+                self.complain(&error, "going on with a smaller one");
+                layers
+            }
+        };
+        let own: usize =
+            (0..layers.len()).map(|seeds| layers.layer(seeds).len()).sum::<usize>() - bytes_of(&files);
+        let gains = open.left(&self.memory).private.saturating_sub(own);
+        let tables = Arc::new(KalahTables::new(layers, gains)?);
+        let own = own + tables.gains.bytes();
+        open.kalah.push(KeptKalah { wish, tables: Arc::clone(&tables), files, own, used: clock });
         Some(tables)
     }
+}
+
+fn bytes_of(files: &[Arc<SealedFile>]) -> usize {
+    files.iter().map(|file| file.payload().len()).sum()
 }
 
 impl StripTables for EndgameTables {
@@ -308,18 +414,14 @@ impl StripTables for EndgameTables {
             Ok(database) => Some(database.table),
             Err(EndgameError::Stopped { .. }) => None,
             Err(error) => {
-                if self.complained.swap(true, Ordering::Relaxed) {
-                    debug!(event = "endgame", "{error}");
-                } else {
-                    warn!(event = "endgame", "{error}; going on with smaller tables in memory");
-                }
+                self.complain(&error, "going on with smaller tables in memory");
                 Some(self.in_memory(&mut open, size.classes()?, size))
             }
         }
     }
 }
 
-/// Fills a database's payload and says how far it is. False if it was told to stop.
+/// Fills a pair table's payload and says how far it is. False if it was told to stop.
 fn fill(
     classes: &Classes,
     extent: &Extent,
@@ -330,17 +432,7 @@ fn fill(
 ) -> bool {
     let (rows, columns, total) = (extent.rows, extent.columns(), bytes.len());
     info!(event = "endgame", file = %path.display(), rows, columns, bytes = total, threads, "building an endgame database");
-    let said = Mutex::new(Instant::now());
-    let said_and_go_on = |filled: usize| {
-        // A thread that finds another one talking has nothing to add.
-        if let Ok(mut said) = said.try_lock()
-            && said.elapsed() >= PROGRESS_EVERY
-        {
-            *said = Instant::now();
-            let percent = (filled as f64 / total.max(1) as f64 * 100.0).floor();
-            info!(event = "endgame", file = %path.display(), percent, "building an endgame database");
-        }
-        go_on()
-    };
-    PairTable::fill(classes, extent.left_columns, extent.right_columns, bytes, threads, &said_and_go_on)
+    let progress = Progress::new(path, total, go_on);
+    let (left, right) = (extent.left_columns, extent.right_columns);
+    PairTable::fill(classes, left, right, bytes, threads, &|filled| progress.report(filled))
 }

@@ -3,14 +3,27 @@
 use super::EndgameError;
 use super::cram::{EXTENSION, Extent};
 use super::header::Header;
-use super::sealed::SealedFile;
+use super::kalah::Layer;
+use super::provider::SMALL_BYTES_MAX;
+use super::sealed::{Payload, SealedFile};
 use grundy_search::cram::classes::Classes;
+use grundy_search::kalah::layers::{Index, Layers};
+use grundy_search::kalah::tables::{build_layers, entries};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Entries of each file that are checked against the rules.
 pub const ENTRIES_VERIFIED: usize = 100_000;
+
+/// What a database holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Contents {
+    /// Cram's pairs of ends.
+    Cram(Extent),
+    /// Kalah's gains.
+    Kalah(Layer),
+}
 
 /// How a database was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,7 +44,7 @@ pub struct Verified {
     /// The file.
     pub path: PathBuf,
     /// What it holds, as far as its header or its name tells.
-    pub extent: Option<Extent>,
+    pub contents: Option<Contents>,
     /// Bytes of the file.
     pub bytes: u64,
     /// How it was found.
@@ -50,56 +63,131 @@ pub fn verify(directory: &Path, threads: usize, mut tell: impl FnMut(Verified)) 
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>().map_err(failed)?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == EXTENSION));
     paths.sort_unstable();
+    let mut examiner = Examiner { threads, layers: None };
     for path in paths {
         let begun = Instant::now();
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());
-        let (extent, condition) = examine(&path, threads);
-        tell(Verified { path, extent, bytes, condition, took: begun.elapsed() });
+        let (contents, condition) = examiner.examine(&path);
+        tell(Verified { path, contents, bytes, condition, took: begun.elapsed() });
     }
     Ok(())
 }
 
-fn examine(path: &Path, threads: usize) -> (Option<Extent>, Condition) {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let of_name = Extent::of_file_name(name);
-    let condition = |error: EndgameError| match error {
-        EndgameError::Damaged { .. } => Condition::Damaged(vec![error]),
-        EndgameError::Other { .. } => Condition::Outdated(error),
-        EndgameError::Space { .. } | EndgameError::Io { .. } | EndgameError::Stopped { .. } => {
-            Condition::Unreadable(error)
-        }
-    };
-    let file = match SealedFile::open(path) {
-        Ok(Some(file)) => Arc::new(file),
-        Ok(None) => {
-            let (path, reason) = (path.to_owned(), "it is gone".to_owned());
-            return (of_name, Condition::Unreadable(EndgameError::Io { path, action: "read", reason }));
-        }
-        Err(error) => return (of_name, condition(error)),
-    };
-    let extent = Extent::of_header(file.header());
-    let damaged = file.check_all_blocks(threads);
-    if !damaged.is_empty() {
-        return (extent, Condition::Damaged(damaged));
+impl Contents {
+    fn of_file_name(name: &str) -> Option<Self> {
+        Extent::of_file_name(name).map(Self::Cram).or_else(|| Layer::of_file_name(name).map(Self::Kalah))
     }
-    let other = |field, found: String, expected: &str| {
-        let expected = expected.to_owned();
-        Condition::Outdated(EndgameError::Other { path: path.to_owned(), field, found, expected })
-    };
-    let Some(extent) = extent else {
-        return (None, other("kind", file.header().kind.to_string(), "cram-pairs with columns and rows"));
-    };
-    if extent.file_name() != name {
-        return (Some(extent), other("name", name.to_owned(), &extent.file_name()));
+
+    fn of_header(header: &Header) -> Option<Self> {
+        Extent::of_header(header).map(Self::Cram).or_else(|| Layer::of_header(header).map(Self::Kalah))
     }
-    let Some(classes) = classes(&extent, file.header()) else {
+
+    fn file_name(&self) -> String {
+        match self {
+            Self::Cram(extent) => extent.file_name(),
+            Self::Kalah(layer) => layer.file_name(),
+        }
+    }
+}
+
+impl From<EndgameError> for Condition {
+    fn from(error: EndgameError) -> Self {
+        match error {
+            EndgameError::Damaged { .. } => Self::Damaged(vec![error]),
+            EndgameError::Other { .. } => Self::Outdated(error),
+            EndgameError::Space { .. } | EndgameError::Io { .. } | EndgameError::Stopped { .. } => {
+                Self::Unreadable(error)
+            }
+        }
+    }
+}
+
+/// Looks at one file after the other.
+struct Examiner {
+    threads: usize,
+    /// The intact layers of one board size and rules variant so far, from the fewest seeds on; with the last of them.
+    layers: Option<(Layer, Layers)>,
+}
+
+impl Examiner {
+    fn examine(&mut self, path: &Path) -> (Option<Contents>, Condition) {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let file = match SealedFile::open(path) {
+            Ok(Some(file)) => Arc::new(file),
+            Ok(None) => {
+                let (path, reason) = (path.to_owned(), "it is gone".to_owned());
+                let error = EndgameError::Io { path, action: "read", reason };
+                return (Contents::of_file_name(name), error.into());
+            }
+            Err(error) => return (Contents::of_file_name(name), error.into()),
+        };
+        let contents = Contents::of_header(file.header());
+        let damaged = file.check_all_blocks(self.threads);
+        if !damaged.is_empty() {
+            return (contents, Condition::Damaged(damaged));
+        }
+        let Some(known) = contents else {
+            let kind = file.header().kind.to_string();
+            return (
+                None,
+                other(path, "kind", kind, "cram-pairs or kalah-gains of a size that there is").into(),
+            );
+        };
+        if known.file_name() != name {
+            return (contents, other(path, "name", name.to_owned(), &known.file_name()).into());
+        }
+        let right = match known {
+            Contents::Cram(extent) => check_cram(path, &extent, &file),
+            Contents::Kalah(layer) => self.check_kalah(path, layer, &file),
+        };
+        (contents, right.map_or_else(Into::into, |()| Condition::Intact))
+    }
+
+    /// Checks a layer against those of fewer seeds, which came before it.
+    fn check_kalah(&mut self, path: &Path, layer: Layer, file: &Arc<SealedFile>) -> Result<(), EndgameError> {
+        let Layer { houses, rules, seeds } = layer;
+        let below = self.layers.take().filter(|(last, _)| (last.houses, last.rules) == (houses, rules));
+        let index = Index::new(houses, seeds);
+        file.header().check_is(path, &layer.header(&index))?;
+        let mut layers = Layers::new(index);
+        if let Some((_, below)) = below {
+            for seeds in 0..below.len() {
+                layers.push(below.layer_bytes(seeds));
+            }
+        }
+        // Small ones have no file.
+        if layers.len() < seeds.into() && entries(houses, seeds - 1) <= SMALL_BYTES_MAX as u64 {
+            build_layers(&mut layers, rules, seeds - 1, self.threads);
+        }
+        if layers.len() < seeds.into() {
+            let found = format!("{} seeds", layers.len().saturating_sub(1));
+            self.layers = Some((layer, layers));
+            let expected = format!("{} seeds", seeds - 1);
+            return Err(other(path, "last intact layer below", found, &expected));
+        }
+        let seed = u64::from(file.header().fingerprint);
+        let right = layer.check_entries(&layers, file, ENTRIES_VERIFIED, seed);
+        if right.is_ok() {
+            layers.push(Arc::new(Payload(Arc::clone(file))));
+        }
+        self.layers = Some((layer, layers));
+        right
+    }
+}
+
+/// The error for a file that is something else than is looked for.
+fn other(path: &Path, field: &'static str, found: String, expected: &str) -> EndgameError {
+    EndgameError::Other { path: path.to_owned(), field, found, expected: expected.to_owned() }
+}
+
+/// Checks a pair table against the rules.
+fn check_cram(path: &Path, extent: &Extent, file: &Arc<SealedFile>) -> Result<(), EndgameError> {
+    let Some(classes) = classes(extent, file.header()) else {
         let found = format!("{:?}", file.header().parameters);
-        return (Some(extent), other("parameters", found, "numbers of classes as this program finds them"));
+        return Err(other(path, "parameters", found, "numbers of classes as this program finds them"));
     };
-    let right = file.header().check_is(path, &extent.header(&classes)).and_then(|()| {
-        extent.check_entries(&classes, &file, ENTRIES_VERIFIED, u64::from(file.header().fingerprint))
-    });
-    (Some(extent), right.map_or_else(condition, |()| Condition::Intact))
+    file.header().check_is(path, &extent.header(&classes))?;
+    extent.check_entries(&classes, file, ENTRIES_VERIFIED, u64::from(file.header().fingerprint))
 }
 
 /// The classes that a file was made with. `None` as soon as they are more than its header says, which bounds the work by its length.
