@@ -123,6 +123,42 @@ fn what_a_killed_build_left_harms_nobody() {
 }
 
 #[test]
+fn a_killed_build_of_layers_goes_on_with_the_first_that_is_missing() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let build =
+        ["endgame", "build", "kalah", "6,4", "--endgame", "endgame", "--endgame-seeds", "20", "--json"];
+    let mut running = start("grundy", build, directory.path());
+    wait_until("some layers are finished", || files(directory.path(), ".edb").len() >= 3);
+    running.kill();
+    let left = files(directory.path(), ".edb").len();
+    let output = grundy(build, directory.path());
+    assert_eq!(output.code(), 0, "{output:?}");
+    let lines = output.stdout.lines().map(|line| serde_json::from_str(line).expect("each line is JSON"));
+    let statuses: Vec<String> =
+        lines.filter_map(|line: Value| Some(line["status"].as_str()?.to_owned())).collect();
+    let expected = (0..statuses.len()).map(|at| if at < left { "found" } else { "built" });
+    assert!((3..statuses.len()).contains(&left), "{left} layers of {} were left", statuses.len());
+    assert_eq!(statuses, expected.collect::<Vec<_>>());
+    let verified = verify(directory.path());
+    assert_eq!(
+        (verified.code(), &verified.summary()["databases"]),
+        (0, &Value::from(statuses.len())),
+        "{verified:?}"
+    );
+    // A solve takes them, and so does `eval`.
+    let endgame = ["--endgame", "endgame", "--endgame-seeds", "20"];
+    let solve =
+        [&["solve", "kalah", "6,3", "--opening", "1", "--data", "data", "--json"], &endgame[..]].concat();
+    let solved = grundy(&solve, directory.path());
+    assert_eq!(
+        (solved.code(), said(&solved, "opened an endgame database")),
+        (0, statuses.len()),
+        "{solved:?}"
+    );
+    assert_eq!(said(&solved, "built an endgame database"), 0, "{solved:?}");
+}
+
+#[test]
 fn an_interrupted_build_leaves_nothing() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let running = stopped_build(directory.path());

@@ -287,7 +287,7 @@ impl EndgameTables {
         self.kalah_layers(&open, wish, tell).1
     }
 
-    /// The layers for a wish. Small ones are built in memory, and all if there is more room than for files.
+    /// The layers for a wish. Small ones are built in memory, and all if it has room for more than files have.
     fn kalah_layers(
         &self,
         open: &Open,
@@ -319,7 +319,7 @@ impl EndgameTables {
         }
         let mut layers = wish.layers(opened.max(without_files));
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        if without_files >= built {
+        if built <= small || built < without_files {
             build_layers(&mut layers, rules, without_files, threads);
             return (layers, Ok(()));
         }
