@@ -172,11 +172,11 @@ impl Graph {
         std::mem::take(&mut self.newly_decided)
     }
 
-    /// Makes these claims the wanted ones, and expands each: the root is split by root move before anything is leased.
+    /// Makes these claims the wanted ones, and splits each by its moves before anything is leased, if it `splits`.
     ///
     /// # Errors
     /// [`GraphError`].
-    pub fn want(&mut self, rules: &dyn ClaimRules, claims: &[Claim]) -> Result<(), GraphError> {
+    pub fn want(&mut self, rules: &dyn ClaimRules, claims: &[Claim], splits: bool) -> Result<(), GraphError> {
         let mut roots = Vec::with_capacity(claims.len());
         for claim in claims {
             roots.push(self.ensure(rules, claim)?);
@@ -188,7 +188,7 @@ impl Graph {
         for root in old {
             self.drop_need(root);
         }
-        for root in roots {
+        for root in roots.into_iter().filter(|_| splits) {
             self.expand(rules, root, &[])?;
         }
         Ok(())

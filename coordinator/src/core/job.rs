@@ -41,6 +41,32 @@ pub struct Job {
     pub rate: super::rate::Rate,
 }
 
+/// How a game's claims are searched, as far as it matters to who hands them out.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// How many of this game's nodes count as one of the options' nodes.
+    scale: u64,
+    /// Whether claims are split before anything is leased, and again when they turn out to be hard; else only for workers that have nothing to
+    /// do. A best-first search is steered by its open children's numbers; a depth-first search orders moves better than such
+    /// numbers tell, and does best with whole claims.
+    splits: bool,
+}
+
+impl Pace {
+    fn of(problem: &Problem) -> Self {
+        match problem {
+            // A core searches a million nodes a second; of Cram's it searches thousands.
+            Problem::Kalah(_) => Self { scale: 128, splits: false },
+            Problem::Cram(_) | Problem::Konane(_) | Problem::Peg(_) => Self { scale: 1, splits: true },
+        }
+    }
+
+    /// So many nodes of the options, in the game's own.
+    fn nodes(self, nodes: u64) -> u64 {
+        nodes.saturating_mul(self.scale)
+    }
+}
+
 /// How a job is worked on.
 pub enum Work {
     /// By claims.
@@ -55,6 +81,8 @@ pub struct Claims {
     pub plan: Box<dyn Plan>,
     /// The proof graph.
     pub graph: Graph,
+    /// How they are handed out.
+    pace: Pace,
     /// Facts to share, oldest first, with who found them.
     pub shared: Vec<(Fact, String)>,
     /// Leases in flight by the root they were chosen under.
@@ -80,7 +108,7 @@ impl Job {
         let decided_before_start;
         let work = match problem.approach() {
             Approach::Claims(plan) => {
-                let mut facts = Facts::default();
+                let (pace, mut facts) = (Pace::of(&problem), Facts::default());
                 let mut remembered = BTreeMap::new();
                 let mut shared = Vec::new();
                 decided_before_start =
@@ -91,7 +119,8 @@ impl Job {
                             facts.insert(plan.rules(), &claim, truth).map_err(|error| {
                                 format!("what was stored about {}: {error}", plan.rules().describe(&claim))
                             })?;
-                            if !record.source.is_empty() && record.work >= options.share_nodes_min {
+                            let is_shared = record.work >= pace.nodes(options.share_nodes_min);
+                            if !record.source.is_empty() && is_shared {
                                 shared.push((Fact { claim, truth, work: record.work }, record.source));
                             }
                         }
@@ -103,7 +132,7 @@ impl Job {
                 }
                 let graph = Graph::new(facts, remembered);
                 let (in_flight, reported) = (BTreeMap::new(), BTreeMap::new());
-                Work::Claims(Claims { plan, graph, shared, in_flight, reported, answer: None })
+                Work::Claims(Claims { plan, graph, pace, shared, in_flight, reported, answer: None })
             }
             Approach::Counting(problem) => {
                 decided_before_start = parts.len() as u64;
@@ -160,6 +189,7 @@ impl Job {
                     let doublings = node.searches.saturating_sub(1).min(20);
                     (options.budget_nodes << doublings).min(options.split_nodes)
                 };
+                let budget_nodes = claims.pace.nodes(budget_nodes);
                 let report_work_min = (budget_nodes / options.report_share).max(1);
                 let claim = node.claim.clone();
                 let spec = TaskSpec::Claim { claim: claim.clone(), budget_nodes, report_work_min };
@@ -306,7 +336,7 @@ impl Claims {
             match self.plan.next(&self.known()) {
                 Progress::Answered(answer) => self.answer = Some(answer),
                 Progress::Ask(wanted) => {
-                    self.graph.want(self.plan.rules(), &wanted)?;
+                    self.graph.want(self.plan.rules(), &wanted, self.pace.splits)?;
                     if wanted.iter().all(|claim| self.graph.facts().truth(self.plan.rules(), claim).is_none())
                     {
                         return Ok(false);
@@ -314,7 +344,7 @@ impl Claims {
                 }
             }
         }
-        self.graph.want(self.plan.rules(), &[])?;
+        self.graph.want(self.plan.rules(), &[], false)?;
         Ok(true)
     }
 
@@ -369,7 +399,7 @@ impl Claims {
                 let new = self.graph.decide(rules, claim, *truth)?;
                 if new {
                     self.reported.insert(claim.clone(), (nodes, worker.to_owned()));
-                    if nodes >= options.share_nodes_min {
+                    if nodes >= self.pace.nodes(options.share_nodes_min) {
                         self.shared.push((fact, worker.to_owned()));
                     }
                 }
@@ -383,7 +413,8 @@ impl Claims {
                 self.graph.searched(rules, id, *numbers)?;
                 let node = self.graph.node(id);
                 let mut split = None;
-                if node.is_active() && !node.expanded && node.work >= options.split_nodes {
+                let is_hard = node.work >= self.pace.nodes(options.split_nodes);
+                if self.pace.splits && is_hard && node.is_active() && !node.expanded {
                     let count = self.graph.expand(rules, id, children)?;
                     split = (count > 0).then_some(count);
                     // The children that the search decided are facts; only now are they of use to the graph.

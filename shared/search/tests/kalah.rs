@@ -6,7 +6,7 @@
 mod oracle;
 mod support;
 
-use grundy_games::claim::{Claim, ClaimRules, Expansion, Fact};
+use grundy_games::claim::{Claim, ClaimRules, Edge, Expansion, Fact};
 use grundy_games::kalah::{
     KalahClaims, KalahPlan, MoveTable, Position, Problem, Rules, parse_opening, replay,
 };
@@ -77,6 +77,15 @@ fn replayed(problem: &Problem, opening: &OpeningAnswer) -> Option<i16> {
     let end = replay(&table, position, &bins).expect("a continuation is playable");
     let difference = end.final_difference()?;
     Some(if position.mover() == grundy_games::kalah::Player::South { difference } else { -difference })
+}
+
+/// The openings' values, once each line replays to its value: which of the perfect lines it is depends on the search.
+fn values(problem: &Problem, answer: Answer) -> Vec<(String, Option<i16>)> {
+    let (_, openings) = openings_of(answer);
+    for opening in &openings {
+        assert_eq!(replayed(problem, opening), opening.value, "{opening:?}");
+    }
+    openings.into_iter().map(|opening| (opening.opening, opening.value)).collect()
 }
 
 fn published_games(seeds: std::ops::RangeInclusive<u32>) {
@@ -329,7 +338,8 @@ fn a_table_that_forgets_changes_nothing() {
     for bytes in [0, BYTES, 64 << 20] {
         let mut engine = engine_over(&problem, Arc::new(NoTable), bytes);
         let forgotten = support::answer(&KalahPlan::new(&problem), &mut engine).expect("no budget").0;
-        assert_eq!(forgotten, answer(&problem), "{bytes} bytes");
+        let forgotten = values(&problem, forgotten);
+        assert_eq!(forgotten, values(&problem, answer(&problem)), "{bytes} bytes");
     }
 }
 
@@ -350,6 +360,29 @@ fn learned_facts_spare_the_search() {
     let second = taught.decide(&claim, &limits).expect("well formed");
     assert_eq!(second.verdict, first.verdict);
     assert!(2 * second.nodes < first.nodes, "{} nodes, {} without the facts", second.nodes, first.nodes);
+}
+
+/// Of every board that gains a margin a move that shows it is reported: a line is played on without another search.
+#[test]
+fn a_true_claim_comes_with_a_move_that_shows_it() {
+    let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+    for (rules, board, gain) in
+        [("standard", "6,2", 6), ("empty-capture", "4,4", 2), ("empty-capture", "4,3", 8)]
+    {
+        let problem = problem(rules, board, "gain");
+        let claims = KalahClaims::new(problem.position().houses(), problem.rules());
+        let claim = claims.claim(problem.position().board(), gain);
+        let outcome = engine(&problem).decide(&claim, &limits).expect("well formed");
+        assert_eq!(outcome.verdict, Verdict::Decided(true), "{board} {rules}");
+        let Expansion::Open(edges) = claims.expand(&claim).expect("well formed") else {
+            panic!("{board} is open")
+        };
+        let shows = |edge: &Edge| {
+            outcome.facts.iter().any(|fact| fact.claim == edge.claim && edge.polarity.supports(fact.truth))
+        };
+        assert!(edges.iter().any(shows), "{board} {rules}: {:?}", outcome.facts);
+    }
 }
 
 #[test]
@@ -381,7 +414,10 @@ fn partial_answers_narrow() {
         }
         let wanted = match plan.next(&known) {
             Progress::Ask(wanted) => wanted,
-            Progress::Answered(answer) => return assert_eq!(openings_of(answer).1, exact),
+            Progress::Answered(answer) => {
+                let exact = exact.into_iter().map(|exact| (exact.opening, exact.value));
+                return assert_eq!(values(&problem, answer), exact.collect::<Vec<_>>());
+            }
         };
         assert!(wanted.iter().all(|claim| facts.truth(plan.rules(), claim).is_none()));
         // The least urgent one: the answer may not depend on the order.

@@ -94,8 +94,8 @@ pub fn claim_of(houses: u8, board: Board, margin: i16) -> Claim {
 
 /// The margin that a claim's child is asked about: the mover banked `banked` and either moves again or lets the other
 /// gain at least what would spoil the claim.
-pub(super) fn child_margin(margin: i16, banked: u8, again: bool) -> i16 {
-    let left = margin - i16::from(banked);
+pub fn child_margin(margin: i16, banked: impl Into<i16>, again: bool) -> i16 {
+    let left = margin - banked.into();
     if again { left } else { 2 - left }
 }
 

@@ -14,7 +14,7 @@ mod position;
 mod problem;
 
 pub use board::{Board, MoveTable, Played};
-pub use claims::{KalahClaims, claim_of};
+pub use claims::{KalahClaims, child_margin, claim_of};
 pub use notation::NotationError;
 pub use opening::{MoveError, OPENINGS_MAX, Opening, OpeningError, openings, parse_opening, replay};
 pub use plan::KalahPlan;

@@ -2,10 +2,12 @@
 //!
 //! An opening's value follows from the gain of the board it leads to. That gain is narrowed by claims of its parity: first
 //! near a guess, then away from it in growing steps until it is caught from both sides, then by halving. A perfect
-//! continuation plays, time after time, a move that keeps the gain; one claim about one move is asked at a time.
+//! continuation plays, time after time, a move that keeps the gain. A search that finds a board to gain so much knows such a move, and
+//! reports it as a fact: so the claim that is asked is that of the board itself, which tables answer at once mostly, and
+//! only if no fact came of it, one claim after the other about its moves.
 
 use super::claims::child_margin;
-use super::{Board, KalahClaims, Opening, Position, Problem, Question};
+use super::{Board, KalahClaims, Opening, Played, Position, Problem, Question};
 use crate::claim::{Claim, ClaimRules, Polarity};
 use crate::plan::{Answer, Knowledge, OpeningAnswer, Plan, Progress};
 use std::collections::HashSet;
@@ -116,21 +118,19 @@ impl KalahPlan {
                 let guess = played.board.guess();
                 -i16::from(played.banked) + if played.again { -guess } else { guess }
             });
-            let mut kept = None;
-            for (house, played) in moves {
-                let margin = child_margin(gain, played.banked, played.again);
+            let child = |played: &Played| child_margin(gain, played.banked, played.again);
+            let keeps = |played: &Played| {
                 let polarity = if played.again { Polarity::Same } else { Polarity::Opposite };
-                match self.truth(known, played.board, margin) {
-                    None => return Err(self.claims.claim(played.board, margin)),
-                    Some(truth) if polarity.supports(truth) => {
-                        kept = Some((house, played));
-                        break;
-                    }
-                    Some(_) => {}
+                Some(polarity.supports(self.truth(known, played.board, child(played))?))
+            };
+            let Some(&(house, played)) = moves.iter().find(|(_, played)| keeps(played) == Some(true)) else {
+                if self.truth(known, position.board(), gain).is_none() {
+                    return Err(self.claims.claim(position.board(), gain));
                 }
-            }
-            let Some((house, played)) = kept else {
-                return Ok(line);
+                return match moves.iter().find(|(_, played)| keeps(played).is_none()) {
+                    Some((_, played)) => Err(self.claims.claim(played.board, child(played))),
+                    None => Ok(line),
+                };
             };
             let Some(next) = position.play(table, house) else {
                 return Ok(line);

@@ -12,7 +12,7 @@ use crate::engine::{Engine, Limits, Outcome, Stopped, Verdict};
 use crate::numbers::Numbers;
 use crate::table::{Namespace, Table};
 use grundy_games::claim::{Claim, ClaimError, ClaimRules, Expansion, Fact};
-use grundy_games::kalah::{Board, KalahClaims, Problem};
+use grundy_games::kalah::{Board, KalahClaims, Problem, child_margin};
 use search::{Decided, Search};
 use std::sync::Arc;
 use tables::{KalahTables, KalahWish};
@@ -50,6 +50,16 @@ impl KalahEngine {
         Search::new(self.claims.table(), &self.tables, &*self.table, self.namespace, limits)
     }
 
+    /// The claim of a move that shows that the mover gains as much, if tables tell of one: whoever wants to play on need not search for it.
+    fn witness(&self, board: Board, margin: i16, search: &Search<'_>) -> Option<Fact> {
+        self.claims.table().moves(board).find_map(|(_, played)| {
+            let margin = child_margin(margin, played.banked, played.again);
+            let truth = search.known(played.board).truth(margin)?;
+            let shows = truth == played.again;
+            shows.then(|| Fact { claim: self.claims.claim(played.board, margin), truth, work: 1 })
+        })
+    }
+
     /// An open claim's numbers and those of its children, as far as tables and the look of the boards tell.
     fn open(&self, claim: &Claim, search: &Search<'_>) -> Result<Verdict, ClaimError> {
         let numbers = |claim: &Claim| {
@@ -78,12 +88,16 @@ impl Engine for KalahEngine {
             Err(Stopped) => self.open(claim, &search)?,
         };
         let nodes = search.nodes();
+        let witness = match verdict {
+            Verdict::Decided(true) => self.witness(board, margin, &search),
+            _ => None,
+        };
         let facts = search.into_costly().into_iter().map(|Decided { board, margin, truth, work }| Fact {
             claim: self.claims.claim(board, margin),
             truth,
             work,
         });
-        let facts = facts.filter(|fact| fact.claim != *claim).collect();
+        let facts = facts.filter(|fact| fact.claim != *claim).chain(witness).collect();
         Ok(Outcome { verdict, nodes, facts })
     }
 

@@ -16,7 +16,7 @@ use crate::engine::{FACTS_MAX, Limits, Meter, Stopped};
 use crate::numbers::Numbers;
 use crate::table::{self, Entry, Key, Namespace, Table};
 use crate::together::CROWD;
-use grundy_games::kalah::{Board, HOUSES_MAX, MoveTable};
+use grundy_games::kalah::{Board, HOUSES_MAX, MoveTable, child_margin};
 
 /// Boards with so many seeds more than the database are marked for other threads, and looked up in the table of claims: few enough of
 /// all that this costs nothing.
@@ -297,8 +297,7 @@ impl<'a> Search<'a> {
 impl Child {
     /// What the mover of the child's board has to gain, or must not, for its parent to gain `margin`.
     fn margin(&self, margin: i16) -> i16 {
-        let left = margin - self.banked;
-        if self.again { left } else { 2 - left }
+        child_margin(margin, self.banked, self.again)
     }
 }
 
