@@ -76,6 +76,11 @@ pub struct Settings {
     #[arg(long, value_name = "SIZE", env = "GRUNDY_ENDGAME_MEMORY")]
     pub endgame_memory: Option<ByteSize>,
 
+    /// How much of --memory tables may take that the engines share: at most three quarters of what databases leave, which serves Kalah best.
+    /// [default: a quarter]
+    #[arg(long, value_name = "SIZE", env = "GRUNDY_ENGINE_MEMORY")]
+    pub engine_memory: Option<ByteSize>,
+
     /// The most seeds in play of Kalah's endgame databases, as far as memory allows. [default: as many as pay]
     #[arg(long, value_name = "N", env = "GRUNDY_ENDGAME_SEEDS")]
     pub endgame_seeds: Option<u8>,
@@ -289,6 +294,7 @@ impl Settings {
             memory: self.memory.or(other.memory),
             endgame: self.endgame.or(other.endgame),
             endgame_memory: self.endgame_memory.or(other.endgame_memory),
+            engine_memory: self.engine_memory.or(other.engine_memory),
             endgame_seeds: self.endgame_seeds.or(other.endgame_seeds),
             give_up_after: self.give_up_after.or(other.give_up_after),
             log_format: self.log_format.or(other.log_format),
@@ -326,6 +332,7 @@ impl Settings {
             coordinator,
             endgame: self.endgame.unwrap_or_else(|| data.join("endgame")),
             endgame_memory: self.endgame_memory.map(|bytes| bytes.as_u64() as usize),
+            engine_memory: self.engine_memory.map(|bytes| bytes.as_u64() as usize),
             endgame_seeds: self.endgame_seeds,
             data,
             name,

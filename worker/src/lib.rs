@@ -67,6 +67,8 @@ pub struct Options {
     pub endgame: PathBuf,
     /// How many of the bytes are for mapped endgame databases; `None`: five eighths of what is not needed otherwise.
     pub endgame_memory: Option<usize>,
+    /// How many of the bytes are for tables that the engines share; `None`: a quarter of what is left then.
+    pub engine_memory: Option<usize>,
     /// The most seeds of Kalah's endgame databases; `None`: as many as pay.
     pub endgame_seeds: Option<u8>,
     /// How long the coordinator may be unreachable; `None`: a minute before the first contact, for ever after it.
@@ -96,7 +98,8 @@ pub fn run_with(
     drain: &Arc<Drain>,
     engines: impl FnOnce(&WorkerMemory) -> Arc<EngineFactory>,
 ) -> Result<Exit, WorkerError> {
-    let memory = split_memory(options.memory, options.threads as usize, options.endgame_memory);
+    let Options { memory, endgame_memory, engine_memory, .. } = *options;
+    let memory = split_memory(memory, options.threads as usize, endgame_memory, engine_memory);
     let identity = Identity {
         coordinator: options.coordinator.clone(),
         worker: options.name.clone(),

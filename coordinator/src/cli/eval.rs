@@ -151,7 +151,9 @@ impl Evaluator {
             let words = format!("memory of {given} is too little: expected at least {least}");
             return Err(Failure::message(Exit::Usage, words));
         }
-        let memory = split_memory(bytes, 1, endgame.is_none().then_some(0));
+        // Kalah's engine keeps what it finds in tables of its own.
+        let engines = (game == Game::Kalah).then_some(usize::MAX);
+        let memory = split_memory(bytes, 1, endgame.is_none().then_some(0), engines);
         let table_bytes = memory.ram_table + memory.storage.cache + memory.storage.write_buffers;
         let memory = EndgameMemory { mapped: memory.endgame, private: memory.engines };
         let tables = EndgameTables::new(endgame.unwrap_or_default(), memory);

@@ -56,6 +56,11 @@ impl<'a> Meter<'a> {
         self.nodes
     }
 
+    /// Nodes left of the budget.
+    pub(crate) fn left(&self) -> u64 {
+        self.limits.nodes.saturating_sub(self.nodes)
+    }
+
     /// Brings the progress counter up to date.
     pub(crate) fn report(&mut self) {
         self.limits.progress.fetch_add(self.nodes - self.reported, Ordering::Relaxed);

@@ -53,16 +53,23 @@ pub fn endgame_memory_max(total: usize, threads: usize) -> usize {
 }
 
 /// Shares out the budget of a worker process of so many threads. What process and engines need is set aside, and `endgame` bytes for
-/// mapped databases (five eighths of what is left unless told otherwise, at most [`endgame_memory_max`]); of the rest a quarter
-/// (at most 4 GiB) goes to the engines' shared tables, an eighth (at most 512 MiB) to RocksDB's cache, a sixteenth (at most 256 MiB) to
-/// its write buffers, and all that is left to the RAM table.
+/// mapped databases (five eighths of what is left unless told otherwise, at most [`endgame_memory_max`]); of the rest
+/// `engines` bytes (a quarter unless told otherwise, at most three) go to the engines' shared tables, an eighth (at most 512 MiB) to RocksDB's
+/// cache, a sixteenth (at most 256 MiB) to its write buffers, and all that is left to the RAM table.
+/// Kalah keeps what it finds in its engines' tables, the other games nearly all in the RAM table.
 /// Probes never go to disk, so RocksDB needs memory only to take in batches and to check them against what it holds; past its
 /// maxima, memory does more good in the RAM table. Less than [`worker_memory_min`] counts as that.
-pub fn split_memory(total: usize, threads: usize, endgame: Option<usize>) -> WorkerMemory {
+pub fn split_memory(
+    total: usize,
+    threads: usize,
+    endgame: Option<usize>,
+    engines: Option<usize>,
+) -> WorkerMemory {
     let most = endgame_memory_max(total, threads);
     let endgame = endgame.map_or(most / 8 * 5, |endgame| endgame.min(most));
     let tables = TABLES_BYTES_MIN + most - endgame;
-    let (engines, cache) = ((tables / 4).min(4 << 30), (tables / 8).min(512 << 20));
+    let engines = engines.map_or(tables / 4, |engines| engines.min(tables / 4 * 3));
+    let cache = (tables / 8).min(512 << 20);
     let write_buffers = (tables / 16).min(256 << 20);
     WorkerMemory {
         engines: ENGINES_BYTES + engines,
@@ -81,13 +88,16 @@ mod tests {
         for threads in [1, 2, 64] {
             for more in [0, 5, 64 << 20, 7 << 30] {
                 let total = worker_memory_min(threads) + more;
-                for endgame in [None, Some(0), Some(1 << 20), Some(usize::MAX)] {
-                    let split = split_memory(total, threads, endgame);
+                let told = [None, Some(0), Some(1 << 20), Some(usize::MAX)];
+                for (endgame, engines) in
+                    told.into_iter().flat_map(|endgame| told.map(|engines| (endgame, engines)))
+                {
+                    let split = split_memory(total, threads, endgame, engines);
                     let fixed = PROCESS_BYTES + threads * ENGINE_BYTES;
                     let storage = split.storage.cache + split.storage.write_buffers;
                     let parts = fixed + split.engines + split.endgame + split.ram_table + storage;
                     assert_eq!(parts, total, "{threads} threads, {more} more, {endgame:?}: {split:?}");
-                    assert!(split.ram_table >= TABLES_BYTES_MIN / 2, "{split:?}");
+                    assert!(split.ram_table >= TABLES_BYTES_MIN / 16, "{split:?}");
                     assert_eq!(split.endgame, endgame.map_or(more / 8 * 5, |endgame| endgame.min(more)));
                 }
             }

@@ -275,6 +275,7 @@ impl Worker {
             memory: 16 << 20,
             endgame: data.join("endgame"),
             endgame_memory: None,
+            engine_memory: None,
             endgame_seeds: None,
             give_up_after: None,
         };

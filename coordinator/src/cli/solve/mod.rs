@@ -80,6 +80,8 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
         // The others have no databases to map.
         Game::Konane | Game::Peg => Some(0),
     };
+    // Kalah's engine keeps what it finds in tables of its own: as much as there may be for them.
+    let engine_memory = (args.problem.game == Game::Kalah).then_some(total);
     let shares = memory::worker_shares(total, count, threads, endgame_bytes)
         .map_err(|words| Failure::message(Exit::Usage, words))?;
     let endgame = args.endgame.directory(file).unwrap_or_else(|| directory.join("endgame"));
@@ -97,6 +99,7 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
         shares,
         endgame,
         endgame_seeds,
+        engine_memory,
         coordinator,
         directory,
     };

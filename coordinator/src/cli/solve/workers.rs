@@ -47,6 +47,8 @@ pub(super) struct WorkersPlan {
     pub endgame: PathBuf,
     /// The most seeds of Kalah's, if it was said.
     pub endgame_seeds: Option<u8>,
+    /// How much memory engines' tables may take, if it was said.
+    pub engine_memory: Option<u64>,
     /// Where the coordinator listens.
     pub coordinator: SocketAddr,
     /// The job's data directory; each worker's is in it.
@@ -240,6 +242,9 @@ fn spawn(plan: &WorkersPlan, name: &str) -> std::io::Result<Child> {
         // Ctrl-C on the terminal is for this process, which tells the workers.
         .process_group(0)
         .kill_on_drop(true);
+    if let Some(bytes) = plan.engine_memory {
+        command.args(["--engine-memory", &bytes.to_string()]);
+    }
     if let Some(seeds) = plan.endgame_seeds {
         command.args(["--endgame-seeds", &seeds.to_string()]);
     }
@@ -281,6 +286,7 @@ mod tests {
             shares: WorkerShares { own: 1 << 24, endgame: 0 },
             endgame: "nowhere".into(),
             endgame_seeds: None,
+            engine_memory: None,
             coordinator: ([127, 0, 0, 1], 1).into(),
             directory: "nowhere".into(),
         }

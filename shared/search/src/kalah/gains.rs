@@ -14,10 +14,11 @@
 //! bits  0..7    (low + n) / 2, where the gain is at least low; n: seeds in play
 //! bits  7..14   (high + n) / 2, where the gain is at most high
 //! bits 14..17   the house of the best move
-//! bits 17..22   1 + the binary logarithm of the nodes that were searched for it, at most 31; 0 in an empty entry
+//! bits 17..22   the rank: 1 + the binary logarithm of the nodes that were searched for it, at most 31; 0 in an empty entry
 //! bits 22..64   the mixed number but for its bucket
 //! ```
 
+use crate::memory::{prefetch, want_huge_pages};
 use grundy_games::kalah::{Board, HOUSES_MAX};
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::FromZeros;
@@ -126,7 +127,8 @@ impl Gains {
         let bucket_bits = (bytes / size_of::<Bucket>()).max(1).ilog2();
         let words = (WAYS << bucket_bits) + WAYS - 1;
         // Zeros from the system: pages that nothing is put into take no memory.
-        let words = <[AtomicU64]>::new_box_zeroed_with_elems(words).ok()?;
+        let mut words = <[AtomicU64]>::new_box_zeroed_with_elems(words).ok()?;
+        want_huge_pages(&mut words);
         let start = words.as_ptr().align_offset(size_of::<Bucket>()).min(WAYS - 1);
         Some(Self { words, start, bucket_bits, numbering: Numbering::new(houses) })
     }
@@ -143,6 +145,11 @@ impl Gains {
         }
         let (number, bits) = (self.numbering.number(board), self.bits());
         (number >> bits == 0).then(|| Mixed(mix(number, bits)))
+    }
+
+    /// Begins to load what is known of a board that is looked up soon.
+    pub(super) fn prefetch(&self, mixed: Mixed) {
+        prefetch(self.bucket(mixed));
     }
 
     /// Bits of a number: below [`TOO_LARGE`].
@@ -162,12 +169,18 @@ impl Gains {
 
     /// What is known of a board with so many seeds in play.
     pub fn get(&self, mixed: Mixed, seeds: i16) -> Option<Known> {
+        self.get_ranked(mixed, seeds).map(|(known, _)| known)
+    }
+
+    /// The same with the rank it was kept with.
+    pub(super) fn get_ranked(&self, mixed: Mixed, seeds: i16) -> Option<(Known, u8)> {
         let tag = self.tag(mixed);
         for entry in self.bucket(mixed) {
             let entry = entry.load(Ordering::Relaxed);
-            if entry >> DATA_BITS == tag >> DATA_BITS && work_of(entry) > 0 {
+            if entry >> DATA_BITS == tag >> DATA_BITS && rank_of(entry) > 0 {
                 let bound = |shift: u32| 2 * (entry >> shift & 127) as i16 - seeds;
-                return Some(Known { low: bound(0), high: bound(7), house: (entry >> 14 & 7) as u8 });
+                let known = Known { low: bound(0), high: bound(7), house: (entry >> 14 & 7) as u8 };
+                return Some((known, rank_of(entry)));
             }
         }
         None
@@ -175,28 +188,37 @@ impl Gains {
 
     /// Keeps what became known of a board by so many nodes, in the place of what it had of it or of the cheapest of its bucket.
     pub fn put(&self, mixed: Mixed, seeds: i16, known: Known, nodes: u64) {
+        self.put_with(mixed, seeds, known, |before| before.max(nodes.max(1).ilog2().min(30) as u8 + 1));
+    }
+
+    /// Keeps it with a rank from 1 to 31, in the place of what it had of it or of the lowest rank in its bucket.
+    pub(super) fn put_ranked(&self, mixed: Mixed, seeds: i16, known: Known, rank: u8) {
+        self.put_with(mixed, seeds, known, |_| rank);
+    }
+
+    /// Keeps it with the rank that follows from the one it had, 0 if it had none.
+    fn put_with(&self, mixed: Mixed, seeds: i16, known: Known, rank: impl Fn(u8) -> u8) {
         let tag = self.tag(mixed);
         let bound = |bound: i16| ((bound + seeds) / 2) as u64 & 127;
-        let work = u64::from(nodes.max(1).ilog2()).min(30) + 1;
         let data = bound(known.low) | bound(known.high) << 7 | u64::from(known.house & 7) << 14;
         let bucket = self.bucket(mixed);
-        let (mut cheapest, mut least) = (&bucket[0], u64::MAX);
+        let (mut lowest, mut least) = (&bucket[0], u8::MAX);
         for slot in bucket {
             let entry = slot.load(Ordering::Relaxed);
-            let entry_work = work_of(entry);
-            if entry >> DATA_BITS == tag >> DATA_BITS && entry_work > 0 {
-                return slot.store(tag | data | work.max(entry_work) << 17, Ordering::Relaxed);
+            let entry_rank = rank_of(entry);
+            if entry >> DATA_BITS == tag >> DATA_BITS && entry_rank > 0 {
+                return slot.store(tag | data | u64::from(rank(entry_rank)) << 17, Ordering::Relaxed);
             }
-            if entry_work < least {
-                (cheapest, least) = (slot, entry_work);
+            if entry_rank < least {
+                (lowest, least) = (slot, entry_rank);
             }
         }
-        cheapest.store(tag | data | work << 17, Ordering::Relaxed);
+        lowest.store(tag | data | u64::from(rank(0)) << 17, Ordering::Relaxed);
     }
 }
 
-fn work_of(entry: u64) -> u64 {
-    entry >> 17 & 31
+fn rank_of(entry: u64) -> u8 {
+    (entry >> 17 & 31) as u8
 }
 
 /// A bijection of the numbers of so many bits.

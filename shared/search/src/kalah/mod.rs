@@ -1,8 +1,10 @@
 //! The engine that decides claims of Kalah: depth-first null-window search on the gain, over a table of bounds and an exact endgame
 //! database.
 
+pub mod evaluation;
 pub mod fill;
 pub mod gains;
+mod hints;
 pub mod layers;
 pub mod search;
 pub mod sides;

@@ -4,19 +4,20 @@
 //! Of each successor it looks first at what the rules, the endgame database and the table say, and it searches none if one of them
 //! says enough (enhanced transposition cut-offs: Plaat 1996; Irving, Donkers and Uiterwijk, "Solving Kalah", 2000). The others it takes in
 //! the order: the table's move, moves again from the house next to the store on, and the rest by the seeds they bank, from the store
-//! outwards. Orders that guess at the opponent's reply, and budgets that leave a move for another when it takes too long, were tried
-//! and search more.
+//! outwards. Far from the database a shallower search says which move to try first (module `hints`). Orders that guess at the opponent's
+//! reply, and budgets that leave a move for another when it takes too long, were tried and search more.
 //!
 //! Several threads may search one claim over one table. Each marks the larger boards it is in, and leaves a successor that another one
 //! is in for last (Weill, "The ABDADA distributed minimax search algorithm", 1996).
 
 use super::gains::{Known, Mixed};
+use super::hints::{self, Asked, Hinter};
 use super::tables::KalahTables;
 use crate::engine::{FACTS_MAX, Limits, Meter, Stopped};
 use crate::numbers::Numbers;
 use crate::table::{self, Entry, Key, Namespace, Table};
 use crate::together::CROWD;
-use grundy_games::kalah::{Board, HOUSES_MAX, MoveTable, child_margin};
+use grundy_games::kalah::{Board, HOUSES_MAX, MoveTable, Played, child_margin};
 
 /// Boards with so many seeds more than the database are marked for other threads, and looked up in the table of claims: few enough of
 /// all that this costs nothing.
@@ -53,21 +54,27 @@ pub struct Search<'a> {
 
 /// A successor that has to be searched.
 #[derive(Clone, Copy)]
-struct Child {
-    board: Board,
-    mixed: Option<Mixed>,
-    known: Known,
-    seeds: i16,
-    banked: i16,
-    again: bool,
-    house: u8,
-    order: i16,
+pub(super) struct Child {
+    pub(super) board: Board,
+    pub(super) mixed: Option<Mixed>,
+    pub(super) known: Known,
+    pub(super) seeds: i16,
+    pub(super) banked: i16,
+    pub(super) again: bool,
+    pub(super) house: u8,
+    pub(super) order: i16,
 }
 
 /// What is known of a successor's gain at sight, or else where to look.
-enum Sight {
+pub(super) enum Sight {
     Exact(i16),
     Bounds(Known, Option<Mixed>),
+}
+
+/// A successor's gain by rules or database, or else its number in the table.
+pub(super) enum Glance {
+    Exact(i16),
+    Kept(Option<Mixed>),
 }
 
 impl<'a> Search<'a> {
@@ -91,7 +98,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Boards searched: whose moves were looked at. Those that rules, database or table answer do not count.
+    /// Boards searched, for hints too: whose moves were looked at. Those that rules, database or table answer do not count.
     pub fn nodes(&self) -> u64 {
         self.meter.nodes()
     }
@@ -108,22 +115,10 @@ impl<'a> Search<'a> {
         self.costly.truncate(count);
     }
 
-    fn sight(&self, board: Board, seeds: i16) -> Sight {
-        if board.is_over() {
-            return Sight::Exact(board.swept());
-        }
-        if (seeds as usize) < self.tables.layers.len() {
-            return Sight::Exact(self.tables.layers.gain(board).unwrap_or_default());
-        }
-        let mixed = self.tables.gains.mixed(board, seeds);
-        let known = mixed.and_then(|mixed| self.tables.gains.get(mixed, seeds));
-        Sight::Bounds(known.unwrap_or(Known::nothing(seeds)), mixed)
-    }
-
     /// What is known of a board at once: by the rules, the database, or the table.
     pub fn known(&self, board: Board) -> Known {
         let seeds = board.seeds();
-        match self.sight(board, seeds) {
+        match self.tables.sight(board, seeds) {
             Sight::Exact(gain) => Known { low: gain, high: gain, ..Known::nothing(seeds) },
             Sight::Bounds(known, _) => known,
         }
@@ -135,7 +130,7 @@ impl<'a> Search<'a> {
     /// [`Stopped`]; what was found so far is in the table.
     pub fn gains_at_least(&mut self, board: Board, margin: i16) -> Result<bool, Stopped> {
         let seeds = board.seeds();
-        match self.sight(board, seeds) {
+        match self.tables.sight(board, seeds) {
             Sight::Exact(gain) => Ok(gain >= margin),
             Sight::Bounds(known, mixed) => match known.truth(margin) {
                 Some(truth) => Ok(truth),
@@ -148,7 +143,7 @@ impl<'a> Search<'a> {
     pub fn learn(&mut self, decided: Decided) {
         let Decided { board, margin, truth, work } = decided;
         let seeds = board.seeds();
-        if let Sight::Bounds(known, Some(mixed)) = self.sight(board, seeds) {
+        if let Sight::Bounds(known, Some(mixed)) = self.tables.sight(board, seeds) {
             self.tables.gains.put(mixed, seeds, known.with(margin, truth), work);
         }
         self.claims.store(&self.key(board, margin), decided_entry(truth, work));
@@ -181,42 +176,56 @@ impl<'a> Search<'a> {
         // Not stopped by its budget before one board is finished, so that the smallest one gets on: a matter of the plies of a game.
         self.meter.count(!self.has_finished)?;
         let _mark = is_large.then(|| CROWD.enter(&key));
+        let hinted = if hints::is_worth_it(self.tables, seeds) {
+            let asked = Asked { board, seeds, known, margin };
+            let hinter = Hinter::new(self.moves, self.tables, &mut self.meter);
+            hinter.and_then(|hinter| hinter.house(asked))
+        } else {
+            None
+        };
         let mut children = Children::new();
         // The best that is certain so far, and the most that is possible.
-        let (mut low, mut high, mut best) = (i16::MIN, i16::MIN, known.house);
+        let (mut low, mut high, mut best) = (i16::MIN, i16::MIN, hinted.unwrap_or(known.house));
         let moves = self.moves;
+        // First what needs no table: meanwhile the table's entries load, all at the same time.
         for (house, played) in moves.moves(board) {
-            let (banked, again) = (i16::from(played.banked), played.again);
-            let child_seeds = seeds - banked;
-            let of_child = |gain: i16| if again { banked + gain } else { banked - gain };
-            let (child_low, child_high) = match self.sight(played.board, child_seeds) {
-                Sight::Exact(gain) => (of_child(gain), of_child(gain)),
-                Sight::Bounds(known, mixed) => {
-                    let ends = [of_child(known.low), of_child(known.high)];
-                    let (child_low, child_high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
-                    if child_low < margin && child_high >= margin {
-                        let order = if house == best { i16::MIN } else { order(house, banked, again) };
-                        let board = played.board;
-                        children.push(Child {
-                            board,
-                            mixed,
-                            known,
-                            seeds: child_seeds,
-                            banked,
-                            again,
-                            house,
-                            order,
-                        });
-                        continue;
-                    }
-                    (child_low, child_high)
+            let mut child = Child::new(house, played, seeds);
+            match self.tables.glance(child.board, child.seeds) {
+                Glance::Exact(gain) if child.of(gain) >= margin => {
+                    (low, best) = (child.of(gain), house);
+                    break;
                 }
-            };
-            if child_low >= margin {
-                (low, best) = (child_low, house);
-                break;
+                Glance::Exact(gain) => high = high.max(child.of(gain)),
+                Glance::Kept(mixed) => {
+                    child.mixed = mixed;
+                    children.push(child);
+                }
             }
-            high = high.max(child_high);
+        }
+        if low < margin {
+            let kept = std::mem::replace(&mut children.count, 0);
+            for index in 0..kept {
+                let mut child = children.children[index];
+                let (child_low, child_high) = match self.tables.look(child.mixed, child.seeds) {
+                    Sight::Exact(gain) => (child.of(gain), child.of(gain)),
+                    Sight::Bounds(known, _) => {
+                        child.known = known;
+                        let ends = (child.of(known.low), child.of(known.high));
+                        (ends.0.min(ends.1), ends.0.max(ends.1))
+                    }
+                };
+                if child_low >= margin {
+                    (low, best) = (child_low, child.house);
+                    break;
+                }
+                if child_high >= margin {
+                    let Child { house, banked, again, .. } = child;
+                    child.order = if house == best { i16::MIN } else { order(house, banked, again) };
+                    children.push(child);
+                } else {
+                    high = high.max(child_high);
+                }
+            }
         }
         if low < margin {
             children.sort();
@@ -290,25 +299,38 @@ impl<'a> Search<'a> {
             Some(false) => known.high,
             None => self.bound(child.board, child.seeds, child.mixed, known, asked)?,
         };
-        Ok(if child.again { child.banked + gain } else { child.banked - gain })
+        Ok(child.of(gain))
     }
 }
 
 impl Child {
+    /// What a house of a board of so many seeds leads to; nothing is known of it yet.
+    pub(super) fn new(house: u8, played: Played, seeds: i16) -> Self {
+        let banked = i16::from(played.banked);
+        let seeds = seeds - banked;
+        let known = Known::nothing(seeds);
+        Self { board: played.board, mixed: None, known, seeds, banked, again: played.again, house, order: 0 }
+    }
+
+    /// What its parent's mover gains by it, if its own mover gains so much.
+    pub(super) fn of(&self, gain: i16) -> i16 {
+        if self.again { self.banked + gain } else { self.banked - gain }
+    }
+
     /// What the mover of the child's board has to gain, or must not, for its parent to gain `margin`.
-    fn margin(&self, margin: i16) -> i16 {
+    pub(super) fn margin(&self, margin: i16) -> i16 {
         child_margin(margin, self.banked, self.again)
     }
 }
 
 /// Up to as many successors as there are houses.
-struct Children {
+pub(super) struct Children {
     children: [Child; HOUSES_MAX as usize],
     count: usize,
 }
 
 impl Children {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let unused = Child {
             board: Board { mine: 0, theirs: 0 },
             mixed: None,
@@ -322,12 +344,16 @@ impl Children {
         Self { children: [unused; HOUSES_MAX as usize], count: 0 }
     }
 
-    fn push(&mut self, child: Child) {
+    pub(super) fn all(&self) -> &[Child] {
+        &self.children[..self.count]
+    }
+
+    pub(super) fn push(&mut self, child: Child) {
         self.children[self.count] = child;
         self.count += 1;
     }
 
-    fn sort(&mut self) {
+    pub(super) fn sort(&mut self) {
         self.children[..self.count].sort_unstable_by_key(|child| child.order);
     }
 }
@@ -337,7 +363,7 @@ fn decided_entry(truth: bool, work: u64) -> Entry {
 }
 
 /// Smaller comes first.
-fn order(house: u8, banked: i16, again: bool) -> i16 {
+pub(super) fn order(house: u8, banked: i16, again: bool) -> i16 {
     let near = i16::from(HOUSES_MAX - 1 - house);
     if again { near - 10_000 } else { near - 8 * banked }
 }

@@ -386,7 +386,7 @@ impl EngineTables for EndgameTables {
             (0..layers.len()).map(|seeds| layers.layer(seeds).len()).sum::<usize>() - bytes_of(&files);
         let gains = open.left(&self.memory).private.saturating_sub(own);
         let tables = Arc::new(KalahTables::new(layers, gains)?);
-        let own = own + tables.gains.bytes();
+        let own = own + tables.bytes();
         open.kalah.push(KeptKalah { wish, tables: Arc::clone(&tables), files, own, used: clock });
         Some(tables)
     }
