@@ -40,8 +40,8 @@ const SEEDS_PART: (u32, u32) = (13, 24);
 /// The table of hints has this part of the bytes of both tables: few boards are worth a hint.
 const HINTS_PART: usize = 16;
 
-/// The least bytes of a table of gains.
-const GAINS_BYTES_MIN: usize = 1 << 20;
+/// The least bytes of both tables: a search in small steps has to find again what the steps before found.
+const GAINS_BYTES_MIN: usize = 2 << 20;
 
 /// The entries of all layers of up to so many seeds: C(n + 2h, 2h) - 2 C(n + h, h) + 1, saturating.
 pub fn entries(houses: u8, seeds: u8) -> u64 {
