@@ -224,6 +224,19 @@ mod tests {
         }
     }
 
+    /// The example of docs/formats.md: South's 0,1,0,2,0,1 to move against North's 3,0,0,0,1,0.
+    #[test]
+    fn the_documented_board_is_where_the_documents_say() {
+        let side = |seeds: [u64; 6]| seeds.iter().rev().fold(0, |side, seeds| side << 8 | seeds);
+        let board = Board { mine: side([0, 1, 0, 2, 0, 1]), theirs: side([3, 0, 0, 0, 1, 0]) };
+        let (layers, _) = build(6, Rules::Standard, 8);
+        let sides = layers.index().sides();
+        assert_eq!((sides.number(board.mine), sides.number(board.theirs), sides.count(4)), (38, 90, 126));
+        assert_eq!(layers.index().start(8, 4), 28_566);
+        assert_eq!(layers.index().place(board, 4, 4), 33_444);
+        assert_eq!((layers.layer(8)[33_444], layers.gain(board)), (134, Some(6)));
+    }
+
     #[test]
     fn every_gain_is_the_best_of_its_moves() {
         for rules in [Rules::Standard, Rules::EmptyCapture] {
