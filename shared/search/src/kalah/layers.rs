@@ -10,8 +10,8 @@
 //! ```
 
 use super::sides::Sides;
+use bytes::Bytes;
 use grundy_games::kalah::{Board, MoveTable};
-use std::sync::Arc;
 
 /// The most seeds of a layer: a gain fits a byte.
 pub const LAYER_SEEDS_MAX: u8 = 120;
@@ -19,8 +19,10 @@ pub const LAYER_SEEDS_MAX: u8 = 120;
 /// What is added to a gain in an entry.
 pub const BIAS: i16 = 128;
 
-/// The bytes of a layer: built, or mapped from a file.
-pub type LayerBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+/// The gain that an entry tells.
+pub fn gain(entry: u8) -> i16 {
+    i16::from(entry) - BIAS
+}
 
 /// Where a board's entry is.
 #[derive(Clone)]
@@ -35,7 +37,7 @@ pub struct Index {
 pub struct Layers {
     index: Index,
     /// Those of 0 and 1 seeds are empty.
-    layers: Vec<LayerBytes>,
+    layers: Vec<Bytes>,
 }
 
 impl Index {
@@ -137,10 +139,11 @@ impl Layers {
         &self.index
     }
 
-    /// Adds the next layer. False if it has another number of bytes than [`Index::len`] says, or is past the index.
-    pub fn push(&mut self, layer: LayerBytes) -> bool {
+    /// Adds the next layer, built or mapped from a file. False if it has another number of bytes than [`Index::len`] says, or is past the
+    /// index.
+    pub fn push(&mut self, layer: Bytes) -> bool {
         let seeds = self.layers.len();
-        let fits = seeds <= self.index.seeds_max() && (*layer).as_ref().len() == self.index.len(seeds);
+        let fits = seeds <= self.index.seeds_max() && layer.len() == self.index.len(seeds);
         if fits {
             self.layers.push(layer);
         }
@@ -159,22 +162,26 @@ impl Layers {
 
     /// A layer's entries.
     pub fn layer(&self, seeds: usize) -> &[u8] {
-        (*self.layers[seeds]).as_ref()
+        &self.layers[seeds]
     }
 
     /// The same, shared.
-    pub fn layer_bytes(&self, seeds: usize) -> LayerBytes {
-        Arc::clone(&self.layers[seeds])
+    pub fn layer_bytes(&self, seeds: usize) -> Bytes {
+        self.layers[seeds].clone()
+    }
+
+    /// The entry of a board on which both sides have seeds, if the layer is there.
+    pub fn entry(&self, board: Board) -> Option<&u8> {
+        let (mine, theirs) = (board.my_seeds() as usize, board.their_seeds() as usize);
+        self.layers.get(mine + theirs)?.get(self.index.place(board, mine, theirs))
     }
 
     /// The mover's gain, if the layer is there.
     pub fn gain(&self, board: Board) -> Option<i16> {
-        let (mine, theirs) = (board.my_seeds() as usize, board.their_seeds() as usize);
         if board.is_over() {
             return Some(board.swept());
         }
-        let layer = self.layers.get(mine + theirs)?;
-        Some(i16::from((**layer).as_ref()[self.index.place(board, mine, theirs)]) - BIAS)
+        self.entry(board).map(|entry| gain(*entry))
     }
 
     /// Whether the entry at a place of a layer is what the rules make of it, if those of its successors are right. `None` past the end.
@@ -203,7 +210,7 @@ mod tests {
         for seeds in 0..=usize::from(seeds) {
             let mut entries = vec![0; layers.index().len(seeds)];
             assert!(filler.fill(&layers, &mut entries, 2, &|_| true));
-            assert!(layers.push(Arc::new(entries)));
+            assert!(layers.push(entries.into()));
         }
         (layers, moves)
     }

@@ -52,6 +52,15 @@ impl KalahEngine {
         Search::new(self.claims.table(), &self.tables, &*self.table, self.namespace, limits)
     }
 
+    /// The two claims that bound a board's gain, where tables say more than the rules: a search often finds out more than was asked.
+    fn bounds(&self, board: Board, search: &Search<'_>, work: u64) -> Vec<Fact> {
+        let (known, seeds) = (search.known(board), board.seeds());
+        let of = |margin, truth| Fact { claim: self.claims.claim(board, margin), truth, work };
+        let low = (known.low > -seeds).then(|| of(known.low, true));
+        let high = (known.high < seeds).then(|| of(known.high + 2, false));
+        low.into_iter().chain(high).collect()
+    }
+
     /// The claim of a move that shows that the mover gains as much, if tables tell of one: whoever wants to play on need not search for it.
     fn witness(&self, board: Board, margin: i16, search: &Search<'_>) -> Option<Fact> {
         self.claims.table().moves(board).find_map(|(_, played)| {
@@ -90,16 +99,17 @@ impl Engine for KalahEngine {
             Err(Stopped) => self.open(claim, &search)?,
         };
         let nodes = search.nodes();
-        let witness = match verdict {
-            Verdict::Decided(true) => self.witness(board, margin, &search),
-            _ => None,
-        };
+        let (mut bounds, mut witness) = (Vec::new(), None);
+        if let Verdict::Decided(truth) = verdict {
+            bounds = self.bounds(board, &search, nodes);
+            witness = self.witness(board, margin, &search).filter(|_| truth);
+        }
         let facts = search.into_costly().into_iter().map(|Decided { board, margin, truth, work }| Fact {
             claim: self.claims.claim(board, margin),
             truth,
             work,
         });
-        let facts = facts.filter(|fact| fact.claim != *claim).chain(witness).collect();
+        let facts = facts.chain(witness).chain(bounds).filter(|fact| fact.claim != *claim).collect();
         Ok(Outcome { verdict, nodes, facts })
     }
 

@@ -12,6 +12,7 @@
 
 use super::gains::{Known, Mixed};
 use super::hints::{self, Asked, Hinter};
+use super::layers::gain;
 use super::tables::KalahTables;
 use crate::engine::{FACTS_MAX, Limits, Meter, Stopped};
 use crate::numbers::Numbers;
@@ -21,7 +22,7 @@ use grundy_games::kalah::{Board, HOUSES_MAX, MoveTable, Played, child_margin};
 
 /// Boards with so many seeds more than the database are marked for other threads, and looked up in the table of claims: few enough of
 /// all that this costs nothing.
-const LARGE: usize = 6;
+const LARGE: usize = 8;
 
 /// A claim that took at least so many nodes goes to the table of claims, which may keep it on disk.
 const CLAIM_NODES_MIN: u64 = 1 << 10;
@@ -71,9 +72,10 @@ pub(super) enum Sight {
     Bounds(Known, Option<Mixed>),
 }
 
-/// A successor's gain by rules or database, or else its number in the table.
-pub(super) enum Glance {
-    Exact(i16),
+/// A successor's gain by the rules, or else its entry in the database or its number in the table, not yet read.
+pub(super) enum Glance<'a> {
+    Over(i16),
+    Entry(&'a u8),
     Kept(Option<Mixed>),
 }
 
@@ -187,26 +189,41 @@ impl<'a> Search<'a> {
         // The best that is certain so far, and the most that is possible.
         let (mut low, mut high, mut best) = (i16::MIN, i16::MIN, hinted.unwrap_or(known.house));
         let moves = self.moves;
-        // First what needs no table: meanwhile the table's entries load, all at the same time.
+        let tables = self.tables;
+        // First where to look, so that the entries of all successors load at the same time; then those of the database, which may answer.
+        let mut entries = [None; HOUSES_MAX as usize];
+        let mut count = 0;
         for (house, played) in moves.moves(board) {
             let mut child = Child::new(house, played, seeds);
-            match self.tables.glance(child.board, child.seeds) {
-                Glance::Exact(gain) if child.of(gain) >= margin => {
-                    (low, best) = (child.of(gain), house);
+            match tables.glance(child.board, child.seeds) {
+                Glance::Over(gain) if child.of(gain) >= margin => {
+                    (low, best, count) = (child.of(gain), house, 0);
                     break;
                 }
-                Glance::Exact(gain) => high = high.max(child.of(gain)),
+                Glance::Over(gain) => high = high.max(child.of(gain)),
+                Glance::Entry(entry) => {
+                    entries[count] = Some((child, entry));
+                    count += 1;
+                }
                 Glance::Kept(mixed) => {
                     child.mixed = mixed;
                     children.push(child);
                 }
             }
         }
+        for (child, entry) in entries[..count].iter().flatten() {
+            let value = child.of(gain(**entry));
+            if value >= margin {
+                (low, best) = (value, child.house);
+                break;
+            }
+            high = high.max(value);
+        }
         if low < margin {
             let kept = std::mem::replace(&mut children.count, 0);
             for index in 0..kept {
                 let mut child = children.children[index];
-                let (child_low, child_high) = match self.tables.look(child.mixed, child.seeds) {
+                let (child_low, child_high) = match tables.look(child.mixed, child.seeds) {
                     Sight::Exact(gain) => (child.of(gain), child.of(gain)),
                     Sight::Bounds(known, _) => {
                         child.known = known;

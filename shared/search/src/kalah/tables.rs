@@ -3,12 +3,11 @@
 use super::evaluation::Evaluation;
 use super::fill::Filler;
 use super::gains::{Gains, Known, Mixed};
-use super::layers::{Index, LAYER_SEEDS_MAX, Layers};
+use super::layers::{Index, LAYER_SEEDS_MAX, Layers, gain};
 use super::search::{Glance, Sight};
 use super::sides::choose;
-use crate::memory::want_huge_pages;
+use crate::memory::{prefetch, want_huge_pages};
 use grundy_games::kalah::{Board, MoveTable, Rules};
-use std::sync::Arc;
 
 /// Exact gains of boards with few seeds, and what is known of others.
 pub struct KalahTables {
@@ -73,7 +72,7 @@ pub fn build_layers(layers: &mut Layers, rules: Rules, seeds: u8, threads: usize
         let mut layer = vec![0; layers.index().len(layers.len())];
         want_huge_pages(&mut layer);
         filler.fill(layers, &mut layer, threads, &|_| true);
-        if !layers.push(Arc::new(layer)) {
+        if !layers.push(layer.into()) {
             return;
         }
     }
@@ -108,18 +107,20 @@ impl KalahTables {
     /// What is known of a board with so many seeds.
     pub(super) fn sight(&self, board: Board, seeds: i16) -> Sight {
         match self.glance(board, seeds) {
-            Glance::Exact(gain) => Sight::Exact(gain),
+            Glance::Over(gain) => Sight::Exact(gain),
+            Glance::Entry(entry) => Sight::Exact(gain(*entry)),
             Glance::Kept(mixed) => self.look(mixed, seeds),
         }
     }
 
-    /// The gain of a board that rules or database know, or else where to [`look`](Self::look): the table begins to load it.
-    pub(super) fn glance(&self, board: Board, seeds: i16) -> Glance {
+    /// What the rules say of a board, or where to look: that begins to load.
+    pub(super) fn glance(&self, board: Board, seeds: i16) -> Glance<'_> {
         if board.is_over() {
-            return Glance::Exact(board.swept());
+            return Glance::Over(board.swept());
         }
-        if (seeds as usize) < self.layers.len() {
-            return Glance::Exact(self.layers.gain(board).unwrap_or_default());
+        if let Some(entry) = self.layers.entry(board) {
+            prefetch(entry);
+            return Glance::Entry(entry);
         }
         let mixed = self.gains.mixed(board, seeds);
         if let Some(mixed) = mixed {

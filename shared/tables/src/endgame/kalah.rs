@@ -10,6 +10,7 @@ use super::header::{Header, Kind, PARAMETERS};
 use super::progress::Progress;
 use super::provider::GoOn;
 use super::sealed::{Payload, SealedFile, sample};
+use bytes::Bytes;
 use grundy_games::kalah::{HOUSES_MAX, MoveTable, Rules};
 use grundy_search::kalah::fill::Filler;
 use grundy_search::kalah::layers::{Index, LAYER_SEEDS_MAX, Layers};
@@ -133,8 +134,8 @@ fn number(rules: Rules) -> u64 {
     }
 }
 
-fn payload(file: &Arc<SealedFile>) -> Arc<Payload> {
-    Arc::new(Payload(Arc::clone(file)))
+fn payload(file: &Arc<SealedFile>) -> Bytes {
+    Bytes::from_owner(Payload(Arc::clone(file)))
 }
 
 /// A layer's file that is open.
