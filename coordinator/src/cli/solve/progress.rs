@@ -6,6 +6,8 @@ use crate::cli::output::{self, Job};
 use crate::exit::Failure;
 use grundy_proto::v1;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// How often a log line tells of progress.
@@ -51,6 +53,33 @@ pub(in crate::cli) enum Elsewhere {
     Silent,
 }
 
+/// What is known of each opening, to tell what is new.
+#[derive(Default)]
+struct Openings(BTreeMap<String, String>);
+
+impl Openings {
+    /// The openings of a partial answer of which more is known than before, each with what that is.
+    fn news(&mut self, answer_json: &str) -> Vec<(String, String)> {
+        let answer: Value = serde_json::from_str(answer_json).unwrap_or(Value::Null);
+        let openings = answer["openings"].as_array().map_or(&[][..], Vec::as_slice);
+        let known = openings.iter().filter_map(|opening| {
+            let bound = |key: &str| opening[key].as_i64();
+            let known = match (bound("value"), bound("at_least"), bound("at_most")) {
+                (Some(value), ..) => value.to_string(),
+                (None, Some(low), Some(high)) => format!("{low} to {high}"),
+                (None, Some(low), None) => format!(">= {low}"),
+                (None, None, Some(high)) => format!("<= {high}"),
+                (None, None, None) => return None,
+            };
+            Some((opening["opening"].as_str()?.to_owned(), known))
+        });
+        let is_new = |(opening, known): &(String, String)| self.0.get(opening) != Some(known);
+        let news: Vec<_> = known.filter(is_new).collect();
+        self.0.extend(news.iter().cloned());
+        news
+    }
+}
+
 /// Progress for people: a line on a terminal, lines elsewhere. Dropping it clears the line.
 pub(in crate::cli) struct Line {
     bar: Option<ProgressBar>,
@@ -58,6 +87,7 @@ pub(in crate::cli) struct Line {
     every: Every,
     /// What was known of the answer when it was last shown.
     known: String,
+    openings: Openings,
 }
 
 impl Line {
@@ -74,11 +104,15 @@ impl Line {
             Elsewhere::Log => LOG_EVERY,
             Elsewhere::Plain | Elsewhere::Silent => PLAIN_EVERY,
         });
-        Self { bar, elsewhere, every, known: String::new() }
+        Self { bar, elsewhere, every, known: String::new(), openings: Openings::default() }
     }
 
     /// Shows how far a job is, unless that was shown just now.
     pub fn show(&mut self, view: &v1::JobView) {
+        // The answer of a job that is over is shown as a whole.
+        if view.state() == v1::JobState::Running {
+            self.show_openings(view);
+        }
         let news = self.elsewhere == Elsewhere::Plain && self.known != view.answer_text;
         if !self.every.due() && !news {
             return;
@@ -106,6 +140,20 @@ impl Line {
                 output::complain(&plain(view));
             }
             (None, _) => {}
+        }
+    }
+
+    /// Tells of openings as soon as more is known of them: a long solve's results so far.
+    fn show_openings(&mut self, view: &v1::JobView) {
+        for (opening, known) in self.openings.news(&view.answer_json) {
+            let nodes = view.statistics.as_ref().map_or(0, |s| s.nodes);
+            match self.elsewhere {
+                Elsewhere::Log if self.bar.is_none() => {
+                    tracing::info!(job = view.job, opening, known, nodes, "opening narrowed");
+                }
+                Elsewhere::Silent if self.bar.is_none() => {}
+                _ => self.say(&format!("job {}: opening {opening}: {known}", view.job)),
+            }
         }
     }
 
@@ -155,5 +203,26 @@ impl Progress {
             output::print_json(&Job::new("progress", view))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn openings_are_told_of_when_more_is_known() {
+        let mut openings = Openings::default();
+        let mut news = |json: &str| {
+            let news = openings.news(json).into_iter();
+            news.map(|(opening, known)| format!("{opening}: {known}")).collect::<Vec<_>>()
+        };
+        assert!(news("").is_empty() && news(r#"{"nimber":1}"#).is_empty());
+        let first =
+            r#"{"openings":[{"opening":"1-2","at_least":-2},{"opening":"3"},{"opening":"4","at_most":6}]}"#;
+        assert_eq!(news(first), ["1-2: >= -2", "4: <= 6"]);
+        assert!(news(first).is_empty());
+        let second = r#"{"openings":[{"opening":"1-2","at_least":-2,"at_most":0},{"opening":"3","value":4},{"opening":"4","at_most":6}]}"#;
+        assert_eq!(news(second), ["1-2: -2 to 0", "3: 4"]);
     }
 }
