@@ -212,7 +212,8 @@ fn without_a_place_for_databases_it_goes_on_in_memory() {
 fn what_is_asked_wrongly_is_refused() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     for (arguments, code, words) in [
-        (&["endgame", "build", "kalah", "6,4", "--endgame", "e"][..], 2, "only cram"),
+        (&["endgame", "build", "peg", "english", "--endgame", "e"][..], 2, "cram and kalah have"),
+        (&["endgame", "build", "kalah", "6,4", "--rules", "other", "--endgame", "e"], 2, "empty-capture"),
         (&["endgame", "build", "cram", "3y9", "--endgame", "e"], 2, "position"),
         (&["endgame", "build", "cram", "3x9"], 2, "--endgame"),
         (&["endgame", "verify"], 2, "--endgame"),
@@ -233,10 +234,16 @@ fn kibibytes(pid: u32, key: &str) -> u64 {
 
 #[test]
 fn all_processes_and_the_databases_keep_within_the_memory() {
+    for problem in [["cram", "3x16"], ["kalah", "6,3"]] {
+        keep_within_the_memory(problem);
+    }
+}
+
+fn keep_within_the_memory(problem: [&str; 2]) {
     const MEMORY_MIB: u64 = 640;
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let arguments =
-        ["solve", "cram", "3x16", "--workers", "2", "--memory", "640MiB", "--data", "data", "--json"];
+    let arguments = ["--workers", "2", "--memory", "640MiB", "--data", "data", "--json"];
+    let arguments = [&["solve"], &problem[..], &arguments[..]].concat();
     let mut running = start("grundy", arguments, directory.path());
     let mut most = 0;
     while !running.has_ended() {
@@ -249,7 +256,10 @@ fn all_processes_and_the_databases_keep_within_the_memory() {
     let files = fs::read_dir(directory.path().join("data/endgame")).expect("databases were built").flatten();
     let files: u64 =
         files.map(|file| file.metadata().map_or(0, |metadata| metadata.len())).sum::<u64>() >> 10;
-    println!("{most} KiB anonymous and {files} KiB of files");
-    assert!(files > 16 << 10, "{files} KiB of databases");
-    assert!(most > 0 && most + files <= MEMORY_MIB << 10, "{most} + {files} KiB of {MEMORY_MIB} MiB");
+    println!("{problem:?}: {most} KiB anonymous and {files} KiB of files");
+    assert!(files > 16 << 10, "{problem:?}: {files} KiB of databases");
+    assert!(
+        most > 0 && most + files <= MEMORY_MIB << 10,
+        "{problem:?}: {most} + {files} KiB of {MEMORY_MIB} MiB"
+    );
 }

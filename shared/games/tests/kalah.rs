@@ -207,8 +207,7 @@ proptest! {
 /// Positions that are solved elsewhere are those that the published plies lead to.
 #[test]
 fn published_plies_lead_to_the_positions() {
-    let (table, start) =
-        (MoveTable::new(6, Rules::EmptyCapture), Position::start(6, 6).expect("few seeds"));
+    let (table, start) = (MoveTable::new(6, Rules::EmptyCapture), Position::start(6, 6).expect("few seeds"));
     let mut count = 0;
     for row in rows(include_str!("data/kalah-66.tsv")) {
         let turn = parse_opening(&table, start.board(), row[0]).expect("the file gives openings");
