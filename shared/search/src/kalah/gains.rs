@@ -202,8 +202,11 @@ impl Gains {
         let bound = |bound: i16| ((bound + seeds) / 2) as u64 & 127;
         let data = bound(known.low) | bound(known.high) << 7 | u64::from(known.house & 7) << 14;
         let bucket = self.bucket(mixed);
-        let (mut lowest, mut least) = (&bucket[0], u8::MAX);
-        for slot in bucket {
+        // Of entries of the same rank it is not always the first that gives way: it would be the newest one.
+        let turn = (tag >> DATA_BITS) as usize;
+        let (mut lowest, mut least) = (&bucket[turn % WAYS], u8::MAX);
+        for way in 0..WAYS {
+            let slot = &bucket[(turn + way) % WAYS];
             let entry = slot.load(Ordering::Relaxed);
             let entry_rank = rank_of(entry);
             if entry >> DATA_BITS == tag >> DATA_BITS && entry_rank > 0 {
