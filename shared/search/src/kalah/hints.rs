@@ -1,10 +1,10 @@
 //! Which move to try first, far from the endgame database: a search that stops well above it, on estimates.
 //!
 //! Nearly all the nodes that a wrong move costs are below the few boards with the most seeds in play, where the order of the moves
-//! matters most and an answer costs least. So before a board is searched for what is certain, it is searched down to boards of
-//! [`REACH`] seeds more than the database has ([`Evaluation`](super::evaluation::Evaluation) and one move stand for the rest), for more than the
-//! margin at first: a move that seems to gain more is the sooner proved to gain enough. What these searches find is kept in a table of
-//! its own, with the least seeds they looked at, and bears on nothing but the order.
+//! matters most and an answer costs least. So before a board is searched for what is certain, it is searched [`DEPTH`] seeds down, but not
+//! past boards of [`REACH`] seeds more than the database has ([`Evaluation`](super::evaluation::Evaluation) and one move stand for the rest), for
+//! more than the margin at first: a move that seems to gain more is the sooner proved to gain enough. What these searches find is kept in
+//! a table of its own, with about where they stopped, and bears on nothing but the order.
 
 use super::evaluation::UNIT;
 use super::gains::{Gains, Known};
@@ -13,12 +13,15 @@ use super::tables::KalahTables;
 use crate::engine::{Meter, Stopped};
 use grundy_games::kalah::{Board, HOUSES_MAX, MoveTable};
 
-/// A search stops at boards with fewer than so many seeds more than the database. One without a move to start with first asks a search
-/// that stops so many seeds earlier.
+/// A search stops at boards with fewer than so many seeds more than the database, if not before. One without a move to start with first
+/// asks a search that stops so many seeds earlier.
 const REACH: i16 = 8;
 
 /// Boards with so many seeds more than the database are worth it.
 const ABOVE_MIN: i16 = REACH + 4;
+
+/// Further from the database a search stops so many seeds below the board it is for: to go on costs more than the better hint saves.
+const DEPTH: i16 = 16;
 
 /// What a move should seem to gain beyond the margin.
 const BEYOND: [i16; 3] = [4, 2, 0];
@@ -43,6 +46,23 @@ pub(super) fn is_worth_it(tables: &KalahTables, seeds: i16) -> bool {
     seeds >= tables.layers.len() as i16 + ABOVE_MIN
 }
 
+/// Where a search stops, from 1 to 3, the higher the nearer to the database: roughly, so that searches for neighbouring boards, which stop
+/// at somewhat different seeds, use what the others found.
+fn level(above: i16) -> u8 {
+    (4 - above / REACH).clamp(1, 3) as u8
+}
+
+/// The rank of an entry: costly ones stay, and it tells the level.
+fn rank(level: u8, nodes: u64) -> u8 {
+    let cost = nodes.max(1).ilog2().min(7) as u8;
+    cost << 2 | level
+}
+
+/// The level of an entry's search.
+fn level_of(rank: u8) -> u8 {
+    rank & 3
+}
+
 /// A board that is searched: the margin is not answered by `known`.
 #[derive(Clone, Copy)]
 pub(super) struct Asked {
@@ -65,7 +85,7 @@ impl<'s, 'a> Hinter<'s, 'a> {
 
     /// The house to try first, if one is found.
     pub(super) fn house(mut self, asked: Asked) -> Option<u8> {
-        let horizon = self.tables.layers.len() as i16 + REACH;
+        let horizon = (self.tables.layers.len() as i16 + REACH).max(asked.seeds - DEPTH);
         for beyond in BEYOND {
             let margin = (asked.margin + beyond).min(asked.known.high);
             match self.bound(Asked { margin, ..asked }, horizon) {
@@ -94,13 +114,13 @@ impl<'s, 'a> Hinter<'s, 'a> {
         let Some(mixed) = self.hints().mixed(board, seeds) else {
             return Ok(self.estimate(board, seeds).clamp(certain.low, certain.high));
         };
-        // The nearer to the database it stops, the higher.
-        let rank = (31 - (horizon - self.tables.layers.len() as i16)).clamp(1, 31) as u8;
+        let level = level(horizon - self.tables.layers.len() as i16);
+        let left = self.left;
         let (mut known, mut best) = (certain, certain.house);
         if let Some((hint, hint_rank)) = self.hints().get_ranked(mixed, seeds) {
             best = hint.house;
             let both = Known { low: known.low.max(hint.low), high: known.high.min(hint.high), ..known };
-            if hint_rank >= rank && both.low <= both.high {
+            if level_of(hint_rank) >= level && both.low <= both.high {
                 known = both;
                 match known.truth(margin) {
                     Some(true) => return Ok(known.low),
@@ -165,7 +185,7 @@ impl<'s, 'a> Hinter<'s, 'a> {
         known.low = known.low.clamp(-seeds, seeds);
         known.high = known.high.clamp(-seeds, seeds);
         known.house = best;
-        self.hints().put_ranked(mixed, seeds, known, rank);
+        self.hints().put_ranked(mixed, seeds, known, rank(level, left - self.left));
         Ok(if truth { known.low } else { known.high })
     }
 
