@@ -7,15 +7,16 @@
 //! number = sum over i = 0 .. 2h-1 of C(p(i) + i, i + 1)
 //! ```
 //!
-//! A bijection mixes the number's bits; the highest of the result choose a bucket and the others are kept, so that bucket and entry
-//! together are the whole number. A board whose number does not fit is not kept (past 100 seeds with six houses a side).
+//! A bijection mixes the number's bits. Of the result, read as a fraction, the bucket is the integral part of its product with the number of
+//! buckets, so that each bucket's numbers follow each other, at most 2^t of them; their t lowest bits are kept, and bucket and entry together are
+//! the whole number. A board whose number does not fit is not kept (past 100 seeds with six houses a side).
 //!
 //! ```text
 //! bits  0..7    (low + n) / 2, where the gain is at least low; n: seeds in play
 //! bits  7..14   (high + n) / 2, where the gain is at most high
 //! bits 14..17   the house of the best move
 //! bits 17..22   the rank: 1 + the binary logarithm of the nodes that were searched for it, at most 31; 0 in an empty entry
-//! bits 22..64   the mixed number but for its bucket
+//! bits 22..64   the lowest t bits of the mixed number
 //! ```
 
 use crate::memory::{prefetch, want_huge_pages};
@@ -40,7 +41,7 @@ pub struct Gains {
     words: Box<[AtomicU64]>,
     /// Words to skip so that buckets lie on cache lines.
     start: usize,
-    bucket_bits: u32,
+    buckets: u64,
     numbering: Numbering,
 }
 
@@ -121,16 +122,15 @@ impl Numbering {
 }
 
 impl Gains {
-    /// A table of the largest power of two of bytes that is at most `bytes` (and a bucket of 64 at least), for boards with so many
-    /// houses a side. `None` if there is no memory for it.
+    /// A table of at most so many bytes (and a bucket of 64 at least), for boards with so many houses a side. `None` if there is no memory for it.
     pub fn new(houses: u8, bytes: usize) -> Option<Self> {
-        let bucket_bits = (bytes / size_of::<Bucket>()).max(1).ilog2();
-        let words = (WAYS << bucket_bits) + WAYS - 1;
+        let buckets = (bytes / size_of::<Bucket>()).clamp(1, 1 << 40);
+        let words = WAYS * buckets + WAYS - 1;
         // Zeros from the system: pages that nothing is put into take no memory.
         let mut words = <[AtomicU64]>::new_box_zeroed_with_elems(words).ok()?;
         want_huge_pages(&mut words);
         let start = words.as_ptr().align_offset(size_of::<Bucket>()).min(WAYS - 1);
-        Some(Self { words, start, bucket_bits, numbering: Numbering::new(houses) })
+        Some(Self { words, start, buckets: buckets as u64, numbering: Numbering::new(houses) })
     }
 
     /// Bytes of memory.
@@ -154,17 +154,17 @@ impl Gains {
 
     /// Bits of a number: below [`TOO_LARGE`].
     fn bits(&self) -> u32 {
-        (u64::BITS - DATA_BITS + self.bucket_bits).min(58)
+        (u64::BITS - DATA_BITS + self.buckets.ilog2()).min(58)
     }
 
     fn bucket(&self, Mixed(mixed): Mixed) -> &Bucket {
         let buckets = self.words[self.start..].as_chunks().0;
-        &buckets[(mixed >> (self.bits() - self.bucket_bits)) as usize]
+        &buckets[(u128::from(mixed) * u128::from(self.buckets) >> self.bits()) as usize]
     }
 
     /// The bits of the number that an entry has, in their place.
     fn tag(&self, Mixed(mixed): Mixed) -> u64 {
-        (mixed & ((1 << (self.bits() - self.bucket_bits)) - 1)) << DATA_BITS
+        (mixed & ((1 << (self.bits() - self.buckets.ilog2())) - 1)) << DATA_BITS
     }
 
     /// What is known of a board with so many seeds in play.
@@ -270,7 +270,32 @@ mod tests {
 
     #[test]
     fn what_is_found_was_put_there_for_the_same_board() {
-        let gains = Gains::new(6, 1 << 14).expect("16 KiB");
+        for bytes in [1 << 14, 15_000, (1 << 15) - 64] {
+            only_the_same_board_is_found(&Gains::new(6, bytes).expect("some KiB"));
+        }
+    }
+
+    /// Bucket and tag are all of a number, also where buckets are no power of two.
+    #[test]
+    fn no_two_numbers_of_a_bucket_have_the_same_tag() {
+        for buckets in [1, 3, 5, 7, 8] {
+            let gains = Gains::new(2, 64 * buckets).expect("some bytes");
+            let scale = gains.bits() - 12;
+            // Neighbours at the borders of buckets, and far from each other within one.
+            let mut seen = std::collections::HashSet::new();
+            for high in 0..1u64 << 12 {
+                for low in [0, 1, (1 << scale) - 1] {
+                    let mixed = Mixed(high << scale | low);
+                    assert!(
+                        seen.insert((std::ptr::from_ref(gains.bucket(mixed)), gains.tag(mixed))),
+                        "{buckets}"
+                    );
+                }
+            }
+        }
+    }
+
+    fn only_the_same_board_is_found(gains: &Gains) {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut put: HashMap<Board, Known> = HashMap::new();
         let (mut found, mut missed) = (0, 0);

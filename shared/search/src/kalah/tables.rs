@@ -36,7 +36,7 @@ pub struct KalahWish {
 /// than the searches that it saves. Kalah(6,4), of 48 seeds, takes about as long with 25, 26 and 27.
 const SEEDS_PART: (u32, u32) = (13, 24);
 
-/// The table of hints has at least this part of the bytes of both tables. Far from the database searches for hints look at more boards than
+/// The table of hints has this part of the bytes of both tables. Far from the database searches for hints look at more boards than
 /// those for what is certain, and with a table that forgets them they look at twice as many.
 const HINTS_PART: usize = 4;
 
@@ -94,10 +94,8 @@ impl KalahTables {
     pub fn new(layers: Layers, bytes: usize) -> Option<Self> {
         let houses = layers.index().sides().houses();
         let bytes = bytes.max(GAINS_BYTES_MIN);
-        // Tables take powers of two of bytes: what that leaves of the one is the other's.
-        let gains_bytes = 1 << (bytes - bytes / HINTS_PART).ilog2();
-        let gains = Gains::new(houses, gains_bytes)?;
-        let hints = Gains::new(houses, bytes - gains_bytes)?;
+        let hints = Gains::new(houses, bytes / HINTS_PART)?;
+        let gains = Gains::new(houses, bytes - bytes / HINTS_PART)?;
         let evaluation = Evaluation::fit(houses, &layers);
         Some(Self { layers, gains, hints, evaluation })
     }
