@@ -159,7 +159,7 @@ impl Gains {
 
     fn bucket(&self, Mixed(mixed): Mixed) -> &Bucket {
         let buckets = self.words[self.start..].as_chunks().0;
-        &buckets[(u128::from(mixed) * u128::from(self.buckets) >> self.bits()) as usize]
+        &buckets[((u128::from(mixed) * u128::from(self.buckets)) >> self.bits()) as usize]
     }
 
     /// The bits of the number that an entry has, in their place.
