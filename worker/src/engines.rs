@@ -415,6 +415,6 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
 }
 
 /// The engines of all games, which share these tables.
-pub fn all_games(strip_tables: Arc<dyn EngineTables>) -> Arc<EngineFactory> {
-    Arc::new(move |problem, namespace, table| engine_for(problem, namespace, table, &strip_tables))
+pub fn all_games(tables: Arc<dyn EngineTables>) -> Arc<EngineFactory> {
+    Arc::new(move |problem, namespace, table| engine_for(problem, namespace, table, &tables))
 }

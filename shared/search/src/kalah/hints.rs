@@ -143,8 +143,7 @@ impl<'s, 'a> Hinter<'s, 'a> {
             let (child_low, child_high) = match self.tables.sight(child.board, child.seeds) {
                 Sight::Exact(gain) => (child.of(gain), child.of(gain)),
                 Sight::Bounds(known, _) => {
-                    let ends = (child.of(known.low), child.of(known.high));
-                    let ends = (ends.0.min(ends.1), ends.0.max(ends.1));
+                    let ends = child.bounds(known);
                     if ends.0 >= margin || ends.1 < margin {
                         ends
                     } else if child.seeds < horizon {

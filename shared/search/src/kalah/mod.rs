@@ -99,11 +99,13 @@ impl Engine for KalahEngine {
             Err(Stopped) => self.open(claim, &search)?,
         };
         let nodes = search.nodes();
-        let (mut bounds, mut witness) = (Vec::new(), None);
-        if let Verdict::Decided(truth) = verdict {
-            bounds = self.bounds(board, &search, nodes);
-            witness = self.witness(board, margin, &search).filter(|_| truth);
-        }
+        let (bounds, witness) = match verdict {
+            Verdict::Decided(true) => {
+                (self.bounds(board, &search, nodes), self.witness(board, margin, &search))
+            }
+            Verdict::Decided(false) => (self.bounds(board, &search, nodes), None),
+            Verdict::Open { .. } => (Vec::new(), None),
+        };
         let facts = search.into_costly().into_iter().map(|Decided { board, margin, truth, work }| Fact {
             claim: self.claims.claim(board, margin),
             truth,

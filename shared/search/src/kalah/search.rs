@@ -223,14 +223,8 @@ impl<'a> Search<'a> {
             let kept = std::mem::replace(&mut children.count, 0);
             for index in 0..kept {
                 let mut child = children.children[index];
-                let (child_low, child_high) = match tables.look(child.mixed, child.seeds) {
-                    Sight::Exact(gain) => (child.of(gain), child.of(gain)),
-                    Sight::Bounds(known, _) => {
-                        child.known = known;
-                        let ends = (child.of(known.low), child.of(known.high));
-                        (ends.0.min(ends.1), ends.0.max(ends.1))
-                    }
-                };
+                child.known = tables.look(child.mixed, child.seeds);
+                let (child_low, child_high) = child.bounds(child.known);
                 if child_low >= margin {
                     (low, best) = (child_low, child.house);
                     break;
@@ -332,6 +326,12 @@ impl Child {
     /// What its parent's mover gains by it, if its own mover gains so much.
     pub(super) fn of(&self, gain: i16) -> i16 {
         if self.again { self.banked + gain } else { self.banked - gain }
+    }
+
+    /// The least and the most that its parent's mover gains by it, if so much is known of its own mover's gain.
+    pub(super) fn bounds(&self, known: Known) -> (i16, i16) {
+        let ends = (self.of(known.low), self.of(known.high));
+        (ends.0.min(ends.1), ends.0.max(ends.1))
     }
 
     /// What the mover of the child's board has to gain, or must not, for its parent to gain `margin`.

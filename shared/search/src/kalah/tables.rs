@@ -110,7 +110,7 @@ impl KalahTables {
         match self.glance(board, seeds) {
             Glance::Over(gain) => Sight::Exact(gain),
             Glance::Entry(entry) => Sight::Exact(gain(*entry)),
-            Glance::Kept(mixed) => self.look(mixed, seeds),
+            Glance::Kept(mixed) => Sight::Bounds(self.look(mixed, seeds), mixed),
         }
     }
 
@@ -131,8 +131,8 @@ impl KalahTables {
     }
 
     /// What the table knows of a board with so many seeds.
-    pub(super) fn look(&self, mixed: Option<Mixed>, seeds: i16) -> Sight {
+    pub(super) fn look(&self, mixed: Option<Mixed>, seeds: i16) -> Known {
         let known = mixed.and_then(|mixed| self.gains.get(mixed, seeds));
-        Sight::Bounds(known.unwrap_or(Known::nothing(seeds)), mixed)
+        known.unwrap_or(Known::nothing(seeds))
     }
 }

@@ -134,7 +134,8 @@ fn number(rules: Rules) -> u64 {
     }
 }
 
-fn payload(file: &Arc<SealedFile>) -> Bytes {
+/// A file's entries, as layers take them.
+pub(super) fn payload(file: &Arc<SealedFile>) -> Bytes {
     Bytes::from_owner(Payload(Arc::clone(file)))
 }
 
@@ -176,7 +177,9 @@ impl LayerFiles<'_> {
         let houses = layers.index().sides().houses();
         let moves = MoveTable::new(houses, self.rules);
         let filler = OnceCell::new();
-        for seeds in self.first(layers)..=self.opened {
+        // Below are those in memory.
+        let first = u8::try_from(layers.len()).unwrap_or(u8::MAX);
+        for seeds in first..=self.opened {
             let layer = Layer { houses, rules: self.rules, seeds };
             let path = self.directory.join(layer.file_name());
             let header = layer.header(layers.index());
@@ -205,10 +208,5 @@ impl LayerFiles<'_> {
             tell(LayerFile { layer, file, origin, took: begun.elapsed() });
         }
         Ok(())
-    }
-
-    /// The first layer that has a file. Those of 0 and 1 seeds are empty.
-    fn first(&self, layers: &Layers) -> u8 {
-        u8::try_from(layers.len()).unwrap_or(u8::MAX)
     }
 }

@@ -230,7 +230,7 @@ impl EndgameTables {
         bytes: usize,
     ) -> Result<Database, EndgameError> {
         let size = Size { bytes, ..wish };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = cores();
         let (left_columns, right_columns) = PairTable::size(&classes, size.pair_columns, size.bytes);
         let wished = Extent { rows: size.height, left_columns, right_columns };
         let mut files = cram::files(&self.directory, size.height);
@@ -318,7 +318,7 @@ impl EndgameTables {
             warn!(event = "endgame", "a database of {asked} seeds needs more memory: {fit} fit");
         }
         let mut layers = wish.layers(opened.max(without_files));
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = cores();
         if built <= small || built < without_files {
             build_layers(&mut layers, rules, without_files, threads);
             return (layers, Ok(()));
@@ -349,7 +349,7 @@ impl EndgameTables {
         let left = open.left(&self.memory).private.saturating_sub(classes.bytes());
         let (left_columns, right_columns) =
             PairTable::size(&classes, size.pair_columns, size.bytes.min(left));
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = cores();
         let pairs = PairTable::build(&classes, left_columns, right_columns, threads);
         open.keep(size, StripTable { classes, pairs }, None)
     }
@@ -419,6 +419,11 @@ impl StripTables for EndgameTables {
             }
         }
     }
+}
+
+/// Threads that build: as many as the machine has cores.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Fills a pair table's payload and says how far it is. False if it was told to stop.

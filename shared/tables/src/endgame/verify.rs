@@ -3,10 +3,9 @@
 use super::EndgameError;
 use super::cram::{EXTENSION, Extent};
 use super::header::Header;
-use super::kalah::Layer;
+use super::kalah::{Layer, payload};
 use super::provider::SMALL_BYTES_MAX;
-use super::sealed::{Payload, SealedFile};
-use bytes::Bytes;
+use super::sealed::SealedFile;
 use grundy_search::cram::classes::Classes;
 use grundy_search::kalah::layers::{Index, Layers};
 use grundy_search::kalah::tables::{build_layers, entries};
@@ -169,7 +168,7 @@ impl Examiner {
         let seed = u64::from(file.header().fingerprint);
         let right = layer.check_entries(&layers, file, ENTRIES_VERIFIED, seed);
         if right.is_ok() {
-            layers.push(Bytes::from_owner(Payload(Arc::clone(file))));
+            layers.push(payload(file));
         }
         self.layers = Some((layer, layers));
         right
