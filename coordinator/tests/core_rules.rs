@@ -1,12 +1,13 @@
 //! The core's rules about leases and jobs, one test each, told as short histories.
 
 use grundy::core::{
-    Acceptance, Action, Assignment, ClaimResult, Core, CoreError, Event, LeaseProgress, Millis, Occurrence,
-    Options, Reply, Session, TaskSpec, Token, Verdict,
+    Acceptance, Action, Assignment, ClaimResult, Core, CoreError, Event, JobView, LeaseProgress, Millis,
+    Occurrence, Options, Reply, Session, TaskSpec, Token, Verdict,
 };
 use grundy_games::claim::{Claim, Fact};
 use grundy_games::problem::Fields;
 use grundy_search::numbers::Numbers;
+use grundy_search::samples::{Sample, Samples};
 use grundy_tables::MemoryJobs;
 use grundy_tables::jobs::JobStorage;
 use grundy_tables::jobs::record::{ClaimRecord, JobId, JobStatus, Task, Write};
@@ -136,15 +137,20 @@ impl Hand {
         facts: Vec<Fact>,
     ) -> Reply {
         let (session, lease, job) = (session.clone(), assignment.lease, assignment.job);
-        let result = ClaimResult { claim: claim(assignment), verdict, nodes: 100, facts };
+        let result =
+            ClaimResult { claim: claim(assignment), verdict, nodes: 100, facts, samples: Samples::default() };
         self.ask(|token| Event::Complete { token, session, lease, job, result })
     }
 
-    fn status(&mut self, job: JobId) -> JobStatus {
+    fn view(&mut self, job: JobId) -> JobView {
         match self.ask(|token| Event::View { token, job: Some(job) }) {
-            Reply::View { jobs, .. } => jobs[0].status.clone(),
+            Reply::View { jobs, .. } => jobs[0].clone(),
             other => panic!("{other:?}"),
         }
+    }
+
+    fn status(&mut self, job: JobId) -> JobStatus {
+        self.view(job).status
     }
 }
 
@@ -553,6 +559,32 @@ fn what_the_rules_refute_is_refused() {
 }
 
 #[test]
+fn samples_become_an_estimate() {
+    let mut hand = Hand::new();
+    let job = hand.submit("kalah", "6,4");
+    let a = hand.register("a", 1);
+    let lease = hand.lease(&a).expect("work");
+    assert_eq!(hand.view(job).statistics.estimate, None);
+    let samples: Samples = (20..40)
+        .map(|level| {
+            let size = 1.5_f64.powi(level.into());
+            (level, Sample { searches: 100, nodes: (100.0 * size) as u64, squares: 100.0 * size * size })
+        })
+        .collect();
+    let (session, id) = (a.clone(), lease.lease);
+    let result = ClaimResult { claim: claim(&lease), verdict: OPEN, nodes: 9, facts: Vec::new(), samples };
+    hand.ask(|token| Event::Complete { token, session, lease: id, job, result });
+    let estimate = hand.view(job).statistics.estimate.expect("twenty levels");
+    assert_eq!((estimate.searches, estimate.levels, estimate.parts.len()), (2_000, (20, 39), 10));
+    // Opening 1 keeps all 48 seeds in play; its value takes two claims.
+    let (opening, range) = &estimate.parts[0];
+    let expected = 2.0 * 1.5_f64.powi(48);
+    assert!(opening == "1" && (range.high / expected - 1.0).abs() < 0.01, "{opening} {range:?} {expected}");
+    hand.ask(|token| Event::Cancel { token, job });
+    assert_eq!(hand.view(job).statistics.estimate, None, "nothing is left of what nobody works on");
+}
+
+#[test]
 fn counts_from_the_wire_cannot_overflow() {
     let mut hand = Hand::new();
     let job = hand.submit("cram", "3x4");
@@ -560,7 +592,13 @@ fn counts_from_the_wire_cannot_overflow() {
     for _ in 0..2 {
         let lease = hand.lease(&a).expect("work");
         let (session, id) = (a.clone(), lease.lease);
-        let result = ClaimResult { claim: claim(&lease), verdict: OPEN, nodes: u64::MAX, facts: Vec::new() };
+        let result = ClaimResult {
+            claim: claim(&lease),
+            verdict: OPEN,
+            nodes: u64::MAX,
+            facts: Vec::new(),
+            samples: Samples::default(),
+        };
         hand.ask(|token| Event::Complete { token, session, lease: id, job, result });
     }
     let held = [hand.lease(&a).expect("work"), hand.lease(&a).expect("work")];

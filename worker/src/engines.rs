@@ -291,12 +291,13 @@ impl EngineThread {
         if matches!(outcome.verdict, Verdict::Open { .. }) && offered.is_decided() && held.resume() {
             // A helper was first. The table has what it found, or else the search goes on.
             let rest = Limits { nodes: budget_nodes.saturating_sub(outcome.nodes), ..limits };
-            let Outcome { verdict, nodes, facts } =
+            let Outcome { verdict, nodes, facts, samples } =
                 engine.decide(&claim, &rest).map_err(TaskError::failed)?;
             outcome.verdict = verdict;
             outcome.nodes += nodes;
             outcome.facts.extend(facts);
             outcome.facts.truncate(FACTS_MAX);
+            outcome.samples.merge(&samples);
         }
         outcome.nodes += offered.nodes();
         drop(offered);

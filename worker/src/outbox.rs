@@ -325,6 +325,7 @@ pub fn complete_request(
     outcome: &grundy_search::engine::Outcome,
 ) -> v1::CompleteRequest {
     use grundy_search::engine::Verdict;
+    use grundy_search::samples::Sample;
     let numbers = |numbers: &grundy_search::numbers::Numbers| v1::Numbers {
         proof: numbers.proof,
         disproof: numbers.disproof,
@@ -340,6 +341,12 @@ pub fn complete_request(
             v1::complete_request::Verdict::Open(v1::Open { numbers: Some(numbers(own)), children })
         }
     };
+    let sample = |(level, sample): (u16, Sample)| v1::Sample {
+        level: level.into(),
+        searches: sample.searches,
+        nodes: sample.nodes,
+        squares: sample.squares,
+    };
     v1::CompleteRequest {
         session: None,
         lease: held.id.0,
@@ -349,6 +356,7 @@ pub fn complete_request(
         nodes: outcome.nodes,
         facts: outcome.facts.iter().take(limits::FACTS_MAX).map(v1::Fact::from).collect(),
         verdict: Some(verdict),
+        samples: outcome.samples.levels().take(limits::SAMPLES_MAX).map(sample).collect(),
     }
 }
 

@@ -49,6 +49,8 @@ struct Statistics<'a> {
     root: Option<Numbers>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     levels: Vec<Level>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<Estimate<'a>>,
 }
 
 #[derive(Serialize)]
@@ -61,6 +63,39 @@ struct Numbers {
 struct Level {
     boards: u64,
     boards_with_images: u64,
+}
+
+#[derive(Serialize)]
+struct Estimate<'a> {
+    nodes_low: f64,
+    nodes_high: f64,
+    searches: u64,
+    levels: [u32; 2],
+    parts: Vec<PartEstimate<'a>>,
+}
+
+#[derive(Serialize)]
+struct PartEstimate<'a> {
+    part: &'a str,
+    nodes_low: f64,
+    nodes_high: f64,
+}
+
+impl<'a> From<&'a v1::Estimate> for Estimate<'a> {
+    fn from(estimate: &'a v1::Estimate) -> Self {
+        let part = |part: &'a v1::PartEstimate| PartEstimate {
+            part: &part.part,
+            nodes_low: part.nodes_low.round(),
+            nodes_high: part.nodes_high.round(),
+        };
+        Self {
+            nodes_low: estimate.nodes_low.round(),
+            nodes_high: estimate.nodes_high.round(),
+            searches: estimate.searches,
+            levels: [estimate.level_from, estimate.level_to],
+            parts: estimate.parts.iter().map(part).collect(),
+        }
+    }
 }
 
 impl<'a> From<&'a v1::Statistics> for Statistics<'a> {
@@ -85,6 +120,7 @@ impl<'a> From<&'a v1::Statistics> for Statistics<'a> {
             remaining_ms: s.remaining_ms,
             root: s.root.map(|v1::Numbers { proof, disproof }| Numbers { proof, disproof }),
             levels: s.levels.iter().map(level).collect(),
+            estimate: s.estimate.as_ref().map(Estimate::from),
         }
     }
 }
@@ -172,6 +208,7 @@ const fn empty_statistics() -> v1::Statistics {
         remaining_ms: None,
         root: None,
         levels: Vec::new(),
+        estimate: None,
     }
 }
 
@@ -208,13 +245,27 @@ pub(super) fn progress_words(view: &v1::JobView) -> String {
         counted(s.workers.into(), "worker"),
         time_words(s.active_ms),
     );
-    if let Some(remaining_ms) = s.remaining_ms {
+    if let Some(estimate) = &s.estimate {
+        words.push_str(&format!(", {}", estimate_words(estimate, s.nodes_per_second)));
+    } else if let Some(remaining_ms) = s.remaining_ms {
         words.push_str(&format!(", about {} left", time_words(remaining_ms)));
     }
     if s.parked > 0 {
         words.push_str(&format!(", {} parked", s.parked));
     }
     words
+}
+
+/// What is left, and what that is based on.
+pub(super) fn estimate_words(estimate: &v1::Estimate, nodes_per_second: f64) -> String {
+    let v1::Estimate { nodes_low, nodes_high, searches, level_from, level_to, .. } = *estimate;
+    let mut words = format!("some {} to {} nodes", count_words(nodes_low), count_words(nodes_high));
+    if nodes_per_second > 0.0 {
+        let time = |nodes: f64| time_words((nodes / nodes_per_second * 1000.0) as u64);
+        words.push_str(&format!(" ({} to {})", time(nodes_low), time(nodes_high)));
+    }
+    let searches = count_words(searches as f64);
+    words + &format!(" left by the growth of {searches} trees from level {level_from} to {level_to}")
 }
 
 /// A number with the word for what it counts: `1 worker`, `2 workers`.
@@ -313,6 +364,21 @@ pub(super) fn print_worker(view: &v1::WorkerView) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_estimate_says_how_it_is_made() {
+        let estimate = v1::Estimate {
+            nodes_low: 2e12,
+            nodes_high: 9.3e12,
+            searches: 1_200_000,
+            level_from: 29,
+            level_to: 52,
+            parts: Vec::new(),
+        };
+        let expected = "some 2.00T to 9.30T nodes (11d13h to 53d19h) left by the growth of 1.20M trees from level 29 to 52";
+        assert_eq!(estimate_words(&estimate, 2e6), expected);
+        assert!(!estimate_words(&estimate, 0.0).contains('('));
+    }
 
     #[test]
     fn numbers_are_short() {

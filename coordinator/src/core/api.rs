@@ -1,9 +1,11 @@
 //! What goes into the core and what comes out: events, actions, replies. Plain data.
 
+pub use super::estimate::Estimate;
 use grundy_games::claim::{Claim, Fact};
 use grundy_games::plan::Answer;
 use grundy_games::problem::Fields;
 use grundy_search::numbers::Numbers;
+use grundy_search::samples::Samples;
 use grundy_tables::jobs::Durability;
 use grundy_tables::jobs::record::{Epoch, JobId, JobStatus, PartId, PartRecord, Task, Write};
 
@@ -204,7 +206,7 @@ pub struct LeaseProgress {
 }
 
 /// The result of a claim's search.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ClaimResult {
     /// The claim.
     pub claim: Claim,
@@ -214,6 +216,8 @@ pub struct ClaimResult {
     pub nodes: u64,
     /// Other claims decided on the way.
     pub facts: Vec<Fact>,
+    /// How large searches on the way were.
+    pub samples: Samples,
 }
 
 /// Decided or open.
@@ -487,6 +491,7 @@ pub struct Statistics {
     pub root: Option<Numbers>,
     /// `(boards up to symmetry, boards)` of each finished level of a count.
     pub levels: Vec<(u64, u64)>,
+    pub estimate: Option<Estimate>,
 }
 
 /// A worker as the coordinator sees it.

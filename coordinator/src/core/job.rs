@@ -2,6 +2,7 @@
 
 use super::api::{Statistics, TaskSpec, Verdict};
 use super::counting::{Counting, CountingError};
+use super::estimate::Estimate;
 use super::graph::{Graph, GraphError, Hold, NodeId, Remembered};
 use super::options::Options;
 use grundy_games::claim::{Claim, ClaimRules, Fact};
@@ -9,6 +10,7 @@ use grundy_games::plan::{Answer, Plan, Progress};
 use grundy_games::problem::{Approach, Problem};
 use grundy_search::evaluate::{Facts, Known};
 use grundy_search::numbers::Numbers;
+use grundy_search::samples::Samples;
 use grundy_tables::jobs::record::{
     ClaimRecord, JobId, JobRecord, JobStatus, PartId, PartRecord, Task, Write,
 };
@@ -70,7 +72,7 @@ impl Pace {
 /// How a job is worked on.
 pub enum Work {
     /// By claims.
-    Claims(Claims),
+    Claims(Box<Claims>),
     /// By counting.
     Counting(Counting),
 }
@@ -90,6 +92,8 @@ pub struct Claims {
     /// Claims that workers decided and that are not yet written down, with what they cost and who did it.
     reported: BTreeMap<Claim, (u64, String)>,
     answer: Option<Answer>,
+    /// How large the searches of claims were, since this coordinator started.
+    samples: Samples,
 }
 
 impl Job {
@@ -132,7 +136,16 @@ impl Job {
                 }
                 let graph = Graph::new(facts, remembered);
                 let (in_flight, reported) = (BTreeMap::new(), BTreeMap::new());
-                Work::Claims(Claims { plan, graph, pace, shared, in_flight, reported, answer: None })
+                Work::Claims(Box::new(Claims {
+                    plan,
+                    graph,
+                    pace,
+                    shared,
+                    in_flight,
+                    reported,
+                    answer: None,
+                    samples: Samples::default(),
+                }))
             }
             Approach::Counting(problem) => {
                 decided_before_start = parts.len() as u64;
@@ -173,6 +186,13 @@ impl Job {
                 None => claims.plan.partial(&claims.known()),
             },
             Work::Counting(counting) => Answer::Count { count: counting.total() },
+        }
+    }
+
+    /// Takes in how large searches were.
+    pub fn sampled(&mut self, samples: &Samples) {
+        if let Work::Claims(claims) = &mut self.work {
+            claims.samples.merge(samples);
         }
     }
 
@@ -291,12 +311,15 @@ impl Job {
                 statistics.phase = if claims.graph.sweeping() { "sweep" } else { "best-first" }.to_owned();
                 if let Some(&root) = claims.graph.roots().first() {
                     statistics.root = Some(claims.graph.node(root).numbers);
-                    // As if the root's children cost alike: the only basis there is before they are done.
-                    let (decided, all) = claims.graph.children_counts(root);
-                    let left = all - decided;
-                    statistics.remaining_ms =
-                        (decided > 0).then(|| self.record.active_ms.saturating_mul(left) / decided);
+                    if claims.pace.splits {
+                        // As if the root's children cost alike: the only basis there is before they are done.
+                        let (decided, all) = claims.graph.children_counts(root);
+                        let left = all - decided;
+                        statistics.remaining_ms =
+                            (decided > 0).then(|| self.record.active_ms.saturating_mul(left) / decided);
+                    }
                 }
+                statistics.estimate = claims.estimate();
             }
             Work::Counting(counting) => {
                 let (stage, last) = counting.stage();
@@ -307,7 +330,7 @@ impl Job {
             }
         }
         if !self.is_running() {
-            statistics.remaining_ms = None;
+            (statistics.remaining_ms, statistics.estimate) = (None, None);
             statistics.phase = match self.record.status {
                 JobStatus::Running | JobStatus::Solved => "done",
                 JobStatus::Cancelled => "cancelled",
@@ -346,6 +369,11 @@ impl Claims {
         }
         self.graph.want(self.plan.rules(), &[], false)?;
         Ok(true)
+    }
+
+    /// How much is left, as far as samples tell.
+    fn estimate(&self) -> Option<Estimate> {
+        Estimate::new(&self.plan.open_parts(&self.known()), &self.samples)
     }
 
     fn set_hold(&mut self, claim: &Claim, hold: Hold) {

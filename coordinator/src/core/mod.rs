@@ -8,6 +8,7 @@ pub mod api;
 mod counting;
 mod dispatch;
 mod ends;
+mod estimate;
 mod graph;
 mod job;
 mod options;

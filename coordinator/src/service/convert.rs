@@ -2,14 +2,15 @@
 
 use crate::answer::{self, InWords};
 use crate::core::api::{
-    Acceptance, Assignment, ClaimResult, FactBatch, JobView, LeaseId, LeaseProgress, Session, Statistics,
-    TaskSpec, Verdict, WorkerView,
+    Acceptance, Assignment, ClaimResult, Estimate, FactBatch, JobView, LeaseId, LeaseProgress, Session,
+    Statistics, TaskSpec, Verdict, WorkerView,
 };
 use grundy_games::claim::{Claim, Fact};
 use grundy_proto::convert::{WireError, at_most, numbers, required, worker_name};
 use grundy_proto::limits;
 use grundy_proto::v1;
 use grundy_search::numbers::Numbers;
+use grundy_search::samples::{Range, Sample};
 use grundy_tables::jobs::record::{Epoch, JobId, JobStatus, PartId, Task};
 
 /// The most children one result may name: a page of the widest position's moves, several times over.
@@ -66,14 +67,22 @@ fn child(child: v1::Child) -> Result<(Claim, Numbers), WireError> {
     Ok((claim, read_numbers(child.numbers, "open.children.numbers")?))
 }
 
+fn sample(sample: &v1::Sample) -> Result<(u16, Sample), WireError> {
+    let level =
+        u16::try_from(sample.level).map_err(|_| invalid("samples.level", "a level is at most 65535"))?;
+    Ok((level, Sample { searches: sample.searches, nodes: sample.nodes, squares: sample.squares }))
+}
+
 /// Reads a claim's result.
 pub(super) fn result(
     claim: Option<v1::Claim>,
     verdict: Option<v1::complete_request::Verdict>,
     nodes: u64,
     facts: Vec<v1::Fact>,
+    samples: &[v1::Sample],
 ) -> Result<ClaimResult, WireError> {
     at_most(facts.len(), limits::FACTS_MAX, "facts")?;
+    at_most(samples.len(), limits::SAMPLES_MAX, "samples")?;
     let claim = required(claim, "claim")?.try_into()?;
     let verdict = match required(verdict, "verdict")? {
         v1::complete_request::Verdict::Decided(truth) => Verdict::Decided(truth),
@@ -84,7 +93,8 @@ pub(super) fn result(
         }
     };
     let facts = facts.into_iter().map(Fact::try_from).collect::<Result<_, _>>()?;
-    Ok(ClaimResult { claim, verdict, nodes, facts })
+    let samples = samples.iter().map(sample).collect::<Result<_, _>>()?;
+    Ok(ClaimResult { claim, verdict, nodes, facts, samples })
 }
 
 /// Writes new facts.
@@ -170,6 +180,23 @@ fn statistics(statistics: &Statistics) -> v1::Statistics {
         remaining_ms: statistics.remaining_ms,
         root: statistics.root.map(|Numbers { proof, disproof }| v1::Numbers { proof, disproof }),
         levels: statistics.levels.iter().map(level).collect(),
+        estimate: statistics.estimate.as_ref().map(estimate),
+    }
+}
+
+fn estimate(estimate: &Estimate) -> v1::Estimate {
+    let part = |(part, range): &(String, Range)| v1::PartEstimate {
+        part: part.clone(),
+        nodes_low: range.low,
+        nodes_high: range.high,
+    };
+    v1::Estimate {
+        nodes_low: estimate.nodes.low,
+        nodes_high: estimate.nodes.high,
+        searches: estimate.searches,
+        level_from: estimate.levels.0.into(),
+        level_to: estimate.levels.1.into(),
+        parts: estimate.parts.iter().map(part).collect(),
     }
 }
 

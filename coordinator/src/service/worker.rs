@@ -98,7 +98,8 @@ impl Workers {
     async fn complete(&self, request: v1::CompleteRequest) -> Result<v1::CompleteResponse, ServiceError> {
         let session = convert::session(request.session)?;
         let (lease, job) = (LeaseId(request.lease), JobId(request.job));
-        let result = convert::result(request.claim, request.verdict, request.nodes, request.facts)?;
+        let result =
+            convert::result(request.claim, request.verdict, request.nodes, request.facts, &request.samples)?;
         match self.handle.ask(|token| Event::Complete { token, session, lease, job, result }).await? {
             Reply::Completed(acceptance) => Ok(convert::acceptance(acceptance)),
             _ => Err(ServiceError::Unexpected { call: "Complete" }),

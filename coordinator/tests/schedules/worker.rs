@@ -138,8 +138,13 @@ impl Worker {
                     engine::Verdict::Decided(truth) => Verdict::Decided(truth),
                     engine::Verdict::Open { numbers, children } => Verdict::Open { numbers, children },
                 };
-                let result =
-                    ClaimResult { claim: claim.clone(), verdict, nodes: outcome.nodes, facts: outcome.facts };
+                let result = ClaimResult {
+                    claim: claim.clone(),
+                    verdict,
+                    nodes: outcome.nodes,
+                    facts: outcome.facts,
+                    samples: outcome.samples,
+                };
                 (Task::Claim(claim.clone()), Outcome::Claim(result), outcome.nodes)
             }
             TaskSpec::Part(spec) => {

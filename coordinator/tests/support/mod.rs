@@ -127,6 +127,7 @@ impl Worker {
             verdict: Some(v1::complete_request::Verdict::Decided(truth)),
             nodes: outcome.nodes,
             facts: vec![],
+            samples: vec![],
         })
     }
 

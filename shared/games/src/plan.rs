@@ -33,6 +33,22 @@ pub trait Plan: Send + Sync {
     /// What is known of the answer so far, for status displays: intervals, "nimber at least 2".
     /// Equal to the answer once it is known.
     fn partial(&self, known: &dyn Knowledge) -> Answer;
+
+    /// The parts of the answer that are open, for an estimate of what they take. Empty for games whose claims have no levels.
+    fn open_parts(&self, _known: &dyn Knowledge) -> Vec<OpenPart> {
+        Vec::new()
+    }
+}
+
+/// A part of an answer that is not decided.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OpenPart {
+    /// What it is called, such as an opening.
+    pub part: String,
+    /// How far its claims are from the end of the game: seeds in play.
+    pub level: u16,
+    /// How many claims decide it, each as hard as claims of its level are.
+    pub claims: u16,
 }
 
 /// The answer to a question. Serialises to the JSON that `solve --json` prints under `answer`.

@@ -11,6 +11,7 @@
 
 use crate::engine::{Engine, FACTS_MAX, Limits, Meter, Outcome, Stopped, Verdict};
 use crate::numbers::{INFINITE, Numbers};
+use crate::samples::Samples;
 use crate::table::{Entry, Key, Known, Table};
 use crate::together::CROWD;
 use grundy_games::claim::{Claim, ClaimError, ClaimRules, Expansion, Fact, Polarity};
@@ -154,7 +155,7 @@ impl<T: Tree> Engine for DfpnEngine<T> {
             Some(truth) => Verdict::Decided(truth),
             None => Verdict::Open { numbers, children: self.children_of(claim)? },
         };
-        Ok(Outcome { verdict, nodes, facts })
+        Ok(Outcome { verdict, nodes, facts, samples: Samples::default() })
     }
 
     fn learn(&mut self, fact: &Fact) -> Result<(), ClaimError> {

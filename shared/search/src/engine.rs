@@ -5,6 +5,7 @@ use crate::cram::tables::StripTables;
 use crate::kalah::KalahEngine;
 use crate::kalah::tables::{KalahTables, KalahWish};
 use crate::numbers::Numbers;
+use crate::samples::Samples;
 use crate::table::{Namespace, Table};
 use grundy_games::claim::{Claim, ClaimError, Fact};
 use grundy_games::problem::Problem;
@@ -92,6 +93,8 @@ pub struct Outcome {
     pub nodes: u64,
     /// Decided claims that cost at least [`Limits::report_work_min`] nodes, the claim itself not included; at most [`FACTS_MAX`].
     pub facts: Vec<Fact>,
+    /// How large the searches of the claims decided on the way were, by level; empty for games that have no levels.
+    pub samples: Samples,
 }
 
 /// The most facts one outcome carries: a bounded message. The costliest are kept.

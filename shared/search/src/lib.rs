@@ -12,5 +12,6 @@ pub mod konane;
 mod memory;
 pub mod numbers;
 pub mod peg;
+pub mod samples;
 pub mod table;
 mod together;

@@ -15,6 +15,7 @@ use grundy_search::engine::{Engine, Limits, Verdict};
 use grundy_search::evaluate::{Facts, Known};
 use grundy_search::kalah::KalahEngine;
 use grundy_search::kalah::tables::KalahTables;
+use grundy_search::samples::{Range, SEARCHES_MIN, Sample};
 use grundy_search::table::{Namespace, Table};
 use oracle::Bins;
 use proptest::prelude::*;
@@ -395,6 +396,25 @@ fn a_stopped_search_says_so() {
     assert!(matches!(outcome.verdict, Verdict::Open { .. }));
 }
 
+#[test]
+fn samples_tell_how_large_searches_were() {
+    let problem = problem("empty-capture", "5,4", "gain");
+    let claim = KalahClaims::new(5, Rules::EmptyCapture).claim(problem.position().board(), 12);
+    let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+    let outcome = engine(&problem).decide(&claim, &limits).expect("well formed");
+    let levels: Vec<_> = outcome.samples.levels().collect();
+    assert!(levels.len() > 9, "{levels:?}");
+    for (level, Sample { searches, nodes, squares }) in levels {
+        assert!(level <= 40 && searches >= SEARCHES_MIN && nodes >= searches, "{level}");
+        // A search lies in one tree of each level at a time, and the mean of squares is at least the square of the mean.
+        assert!(nodes <= outcome.nodes && squares * searches as f64 >= (nodes as f64).powi(2), "{level}");
+    }
+    let Range { low, high } = outcome.samples.size(40).expect("enough levels");
+    let nodes = outcome.nodes as f64;
+    assert!(low < 10.0 * nodes && high > 0.1 * nodes, "{low} to {high}, it was {nodes}");
+}
+
 /// Answers fact by fact: intervals only narrow, contain the answer, and nothing known is asked.
 #[test]
 fn partial_answers_narrow() {
@@ -412,6 +432,9 @@ fn partial_answers_narrow() {
             assert!(partial.at_least.is_none_or(|v| v <= value), "{partial:?} {exact:?}");
             assert!(partial.at_most.is_none_or(|v| v >= value), "{partial:?} {exact:?}");
         }
+        let open: Vec<String> = plan.open_parts(&known).into_iter().map(|open| open.part).collect();
+        let inexact = partial.iter().filter(|partial| partial.value.is_none());
+        assert_eq!(open, inexact.map(|partial| partial.opening.clone()).collect::<Vec<_>>());
         let wanted = match plan.next(&known) {
             Progress::Ask(wanted) => wanted,
             Progress::Answered(answer) => {

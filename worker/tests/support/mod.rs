@@ -8,6 +8,7 @@ use grundy_proto::v1;
 use grundy_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use grundy_search::engine::{Engine, Limits, Outcome, Verdict};
 use grundy_search::numbers::Numbers;
+use grundy_search::samples::Samples;
 use grundy_search::table::{Entry, Key, Known, Namespace, Table};
 use grundy_worker::{Drain, EngineFactory, Exit, Options, WorkerError, run_with};
 use std::collections::VecDeque;
@@ -320,7 +321,8 @@ struct Actor {
 
 impl Engine for Actor {
     fn decide(&mut self, claim: &Claim, limits: &Limits<'_>) -> Result<Outcome, ClaimError> {
-        let outcome = |verdict, nodes| Ok(Outcome { verdict, nodes, facts: Vec::new() });
+        let outcome =
+            |verdict, nodes| Ok(Outcome { verdict, nodes, facts: Vec::new(), samples: Samples::default() });
         match claim.parameter {
             role::CHEAP => outcome(Verdict::Decided(true), 10),
             role::ENDLESS => {

@@ -133,6 +133,7 @@ impl Line {
                 leases_open = s.leases_open,
                 active_ms = s.active_ms,
                 remaining_ms = s.remaining_ms,
+                estimate = s.estimate.as_ref().map(|e| output::estimate_words(e, s.nodes_per_second)),
                 "progress"
             ),
             (None, Some(_)) if self.elsewhere == Elsewhere::Plain => {

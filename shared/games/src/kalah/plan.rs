@@ -9,7 +9,7 @@
 use super::claims::child_margin;
 use super::{Board, KalahClaims, Opening, Played, Position, Problem, Question};
 use crate::claim::{Claim, ClaimRules, Polarity};
-use crate::plan::{Answer, Knowledge, OpeningAnswer, Plan, Progress};
+use crate::plan::{Answer, Knowledge, OpenPart, OpeningAnswer, Plan, Progress};
 use std::collections::HashSet;
 
 /// The plan of one problem.
@@ -19,6 +19,9 @@ pub struct KalahPlan {
     question: Question,
     openings: Vec<Opening>,
 }
+
+/// A value is decided by the claim that it is reached and the claim that no more is; nearly all the work goes into these two.
+const CLAIMS_OF_A_VALUE: u16 = 2;
 
 /// What is known of a gain: at least `low`, at most `high`, both of its parity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -256,5 +259,30 @@ impl Plan for KalahPlan {
             Question::Values | Question::Gain => None,
         };
         Answer::Openings { asked_at_least, value: self.best(&openings), openings }
+    }
+
+    fn open_parts(&self, known: &dyn Knowledge) -> Vec<OpenPart> {
+        let open = |part: String, board: Board, claims: u16| OpenPart {
+            part,
+            level: board.seeds().unsigned_abs(),
+            claims,
+        };
+        let is_exact = |board| self.interval(known, board).exact().is_some();
+        match self.question {
+            Question::Gain => {
+                let board = self.position.board();
+                let gain = open("gain".to_owned(), board, CLAIMS_OF_A_VALUE);
+                if is_exact(board) { Vec::new() } else { vec![gain] }
+            }
+            Question::Values => {
+                let undecided = self.openings.iter().filter(|opening| !is_exact(opening.board));
+                undecided.map(|opening| open(opening.to_string(), opening.board, CLAIMS_OF_A_VALUE)).collect()
+            }
+            Question::AtLeast(value) => {
+                let is_wanted = |opening: &&Opening| self.wanted_for_bound(known, opening, value).is_some();
+                let undecided = self.openings.iter().filter(is_wanted);
+                undecided.map(|opening| open(opening.to_string(), opening.board, 1)).collect()
+            }
+        }
     }
 }

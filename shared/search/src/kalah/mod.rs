@@ -106,13 +106,14 @@ impl Engine for KalahEngine {
             Verdict::Decided(false) => (self.bounds(board, &search, nodes), None),
             Verdict::Open { .. } => (Vec::new(), None),
         };
+        let samples = search.samples();
         let facts = search.into_costly().into_iter().map(|Decided { board, margin, truth, work }| Fact {
             claim: self.claims.claim(board, margin),
             truth,
             work,
         });
         let facts = facts.chain(witness).chain(bounds).filter(|fact| fact.claim != *claim).collect();
-        Ok(Outcome { verdict, nodes, facts })
+        Ok(Outcome { verdict, nodes, facts, samples })
     }
 
     fn learn(&mut self, fact: &Fact) -> Result<(), ClaimError> {

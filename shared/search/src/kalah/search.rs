@@ -16,6 +16,7 @@ use super::layers::gain;
 use super::tables::KalahTables;
 use crate::engine::{FACTS_MAX, Limits, Meter, Stopped};
 use crate::numbers::Numbers;
+use crate::samples::{SEARCHES_MIN, Sample, Samples};
 use crate::table::{self, Entry, Key, Namespace, Table};
 use crate::together::CROWD;
 use grundy_games::kalah::{Board, HOUSES_MAX, MoveTable, Played, child_margin};
@@ -51,6 +52,8 @@ pub struct Search<'a> {
     costly: Vec<Decided>,
     /// Whether it has found out about a board.
     has_finished: bool,
+    /// What was searched, by the seeds in play.
+    sizes: Vec<Sample>,
 }
 
 /// A successor that has to be searched.
@@ -97,12 +100,19 @@ impl<'a> Search<'a> {
             meter: Meter::new(limits),
             costly: Vec::new(),
             has_finished: false,
+            sizes: Vec::new(),
         }
     }
 
     /// Boards searched, for hints too: whose moves were looked at. Those that rules, database or table answer do not count.
     pub fn nodes(&self) -> u64 {
         self.meter.nodes()
+    }
+
+    /// How large the searches of boards were, by the seeds in play: of those that were searched often enough to tell.
+    pub fn samples(&self) -> Samples {
+        let levels = (0..).zip(self.sizes.iter().copied());
+        levels.filter(|(_, sample)| sample.searches >= SEARCHES_MIN).collect()
     }
 
     /// Ends it: the decided claims that cost most, the costliest first.
@@ -136,7 +146,12 @@ impl<'a> Search<'a> {
             Sight::Exact(gain) => Ok(gain >= margin),
             Sight::Bounds(known, mixed) => match known.truth(margin) {
                 Some(truth) => Ok(truth),
-                None => Ok(self.bound(board, seeds, mixed, known, margin)? >= margin),
+                None => {
+                    // No board of the search has more seeds in play.
+                    let levels = self.sizes.len().max(seeds as usize + 1);
+                    self.sizes.resize(levels, Sample::default());
+                    Ok(self.bound(board, seeds, mixed, known, margin)? >= margin)
+                }
             },
         }
     }
@@ -252,6 +267,8 @@ impl<'a> Search<'a> {
         if let Some(mixed) = mixed {
             self.tables.gains.put(mixed, seeds, known, work);
         }
+        let squares = work as f64 * work as f64;
+        self.sizes[seeds as usize].add(Sample { searches: 1, nodes: work, squares });
         if work >= CLAIM_NODES_MIN {
             self.claims.store(&key, decided_entry(truth, work));
         }

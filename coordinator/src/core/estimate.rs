@@ -1,0 +1,77 @@
+//! How much of a depth-first search is left, from what was sampled.
+
+use grundy_games::plan::OpenPart;
+use grundy_search::samples::{Range, Samples};
+
+/// Nodes that are left; `Estimate` in `grundy/v1/grundy.proto` says how they are found.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Estimate {
+    /// In all open parts together.
+    pub nodes: Range,
+    /// In each of them.
+    pub parts: Vec<(String, Range)>,
+    /// Searches that were sampled.
+    pub searches: u64,
+    /// The lowest and the highest level that was.
+    pub levels: (u16, u16),
+}
+
+impl Estimate {
+    /// Of the parts of an answer that are open. `None` if there are none, or too few samples.
+    pub fn new(open: &[OpenPart], samples: &Samples) -> Option<Self> {
+        let part = |part: &OpenPart| {
+            let Range { low, high } = samples.size(part.level)?;
+            let claims = f64::from(part.claims);
+            Some((part.part.clone(), Range { low: claims * low, high: claims * high }))
+        };
+        let parts = open.iter().map(part).collect::<Option<Vec<_>>>()?;
+        let nodes = Range {
+            low: parts.iter().map(|(_, range)| range.low).sum(),
+            high: parts.iter().map(|(_, range)| range.high).sum(),
+        };
+        let (lowest, highest) = (samples.levels().next()?, samples.levels().next_back()?);
+        let searches = samples.levels().fold(0_u64, |sum, (_, sample)| sum.saturating_add(sample.searches));
+        (!parts.is_empty()).then_some(Self { nodes, parts, searches, levels: (lowest.0, highest.0) })
+    }
+
+    /// The time that it takes at a rate: between both ends, in the middle of their factors. `None` without a rate.
+    pub fn remaining_ms(&self, nodes_per_second: f64) -> Option<u64> {
+        let nodes = (self.nodes.low * self.nodes.high).sqrt();
+        (nodes_per_second > 0.0).then(|| (nodes / nodes_per_second * 1000.0) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use grundy_search::samples::Sample;
+
+    #[test]
+    fn parts_add_up() {
+        let sample = |level: u16| {
+            (
+                level,
+                Sample {
+                    searches: 100,
+                    nodes: 100 << level,
+                    squares: f64::from(100 << level) * f64::from(1 << level),
+                },
+            )
+        };
+        let samples: Samples = (10..22).map(sample).collect();
+        let open = |part: &str, level, claims| OpenPart { part: part.to_owned(), level, claims };
+        let estimate = Estimate::new(&[open("1", 30, 2), open("2", 20, 1)], &samples).expect("12 levels");
+        let expected = 2.0_f64.powi(31) + 2.0_f64.powi(20);
+        assert!((estimate.nodes.low / expected - 1.0).abs() < 1e-6, "{estimate:?}");
+        assert_eq!((estimate.searches, estimate.levels), (1_200, (10, 21)));
+        assert_eq!(
+            estimate.parts[1],
+            ("2".to_owned(), Range { low: f64::from(1 << 20), high: f64::from(1 << 20) })
+        );
+        let remaining_ms = estimate.remaining_ms(expected / 10.0).expect("a rate");
+        assert!((9_990..=10_010).contains(&remaining_ms), "{remaining_ms}");
+        assert_eq!(estimate.remaining_ms(0.0), None);
+        assert_eq!(Estimate::new(&[], &samples), None);
+        assert_eq!(Estimate::new(&[open("1", 30, 2)], &Samples::default()), None);
+    }
+}

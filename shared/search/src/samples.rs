@@ -1,0 +1,215 @@
+//! Samples of tree sizes, and what they tell of trees that nobody has searched.
+//!
+//! Every claim that a search decides on its way is a sample: a tree whose root is so many *levels* from the end of the game, of so many nodes. A
+//! game says what its levels are (Kalah: seeds in play). Most trees of a level are small, and most nodes lie in a few large ones: those of claims that are
+//! nearly false or nearly true, as the claims are that decide a value. So the size of a level is the mean over its nodes, of the
+//! tree that a node lies in, not the mean over its trees; the second is an eighth of what such claims take.
+//!
+//! Sizes grow by a factor a level that changes slowly. So they are carried on to levels above those that were sampled: once with
+//! the growth of the uppermost third as it is, once with the change of the growth over the upper two thirds kept up.
+
+use std::collections::BTreeMap;
+
+/// A level is told of when a search has decided so many claims of it. The few that a search decides near its root are the small ones
+/// among those that it began.
+pub const SEARCHES_MIN: u64 = 64;
+
+/// A level that was sampled more often than this counts no more than one that was sampled as often: what is left is no chance.
+const WEIGHT_MAX: u64 = 1_024;
+
+/// The fewest levels that tell of a change of the growth.
+const LEVELS_MIN: usize = 9;
+
+/// An estimate beyond this is none.
+const NODES_MAX: f64 = 1e30;
+
+/// Searches of one level.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Sample {
+    /// Claims decided.
+    pub searches: u64,
+    /// Nodes below all of them together.
+    pub nodes: u64,
+    /// The sum of the squares of the nodes below each.
+    pub squares: f64,
+}
+
+impl Sample {
+    /// Adds others of the same level.
+    pub fn add(&mut self, other: Self) {
+        self.searches = self.searches.saturating_add(other.searches);
+        self.nodes = self.nodes.saturating_add(other.nodes);
+        self.squares += other.squares;
+    }
+
+    /// The mean over all nodes of the size of the tree that they lie in.
+    fn size(self) -> f64 {
+        // A peer may send anything.
+        let size = self.squares / self.nodes as f64;
+        if size.is_nan() { 1.0 } else { size.clamp(1.0, NODES_MAX) }
+    }
+}
+
+/// Samples by level.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Samples(BTreeMap<u16, Sample>);
+
+/// Between how many nodes a tree is thought to have.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Range {
+    /// At least, if nothing is unusual.
+    pub low: f64,
+    /// At most.
+    pub high: f64,
+}
+
+impl FromIterator<(u16, Sample)> for Samples {
+    fn from_iter<I: IntoIterator<Item = (u16, Sample)>>(levels: I) -> Self {
+        let mut samples = Self::default();
+        for (level, sample) in levels.into_iter().filter(|(_, sample)| sample.searches > 0) {
+            samples.0.entry(level).or_default().add(sample);
+        }
+        samples
+    }
+}
+
+impl Samples {
+    /// Each level with its searches, the lowest first.
+    pub fn levels(&self) -> impl DoubleEndedIterator<Item = (u16, Sample)> {
+        self.0.iter().map(|(level, sample)| (*level, *sample))
+    }
+
+    /// Adds those of another search.
+    pub fn merge(&mut self, other: &Self) {
+        for (level, sample) in other.levels() {
+            self.0.entry(level).or_default().add(sample);
+        }
+    }
+
+    /// How many nodes a tree of this level is thought to have. `None` if there are too few samples to tell.
+    pub fn size(&self, level: u16) -> Option<Range> {
+        let points: Vec<Point> = self.levels().map(|(level, sample)| Point::new(level, sample)).collect();
+        if points.len() < LEVELS_MIN {
+            return None;
+        }
+        if let Some(sample) = self.0.get(&level) {
+            return Some(Range { low: sample.size(), high: sample.size() });
+        }
+        let floor = points.last().map_or(0.0, |last| last.log_nodes);
+        // Next to the end of the game trees grow by laws of their own: the lowest third tells nothing of the highest.
+        let upper = |share: usize| &points[points.len() - points.len() * share / 3..];
+        let at = f64::from(level);
+        let carried = [fit(upper(1), 1, at), fit(upper(2), 2, at)];
+        let nodes = carried.map(|log_nodes| log_nodes.max(floor).exp().min(NODES_MAX));
+        Some(Range { low: nodes[0].min(nodes[1]), high: nodes[0].max(nodes[1]) })
+    }
+}
+
+/// A level as the fit sees it.
+struct Point {
+    level: f64,
+    /// The natural logarithm of the size: sizes grow by factors.
+    log_nodes: f64,
+    weight: f64,
+}
+
+impl Point {
+    fn new(level: u16, sample: Sample) -> Self {
+        let weight = sample.searches.min(WEIGHT_MAX) as f64;
+        Self { level: level.into(), log_nodes: sample.size().ln(), weight }
+    }
+}
+
+/// The polynomial of a degree that fits the points best by weighted least squares, at a level; by polynomials that are orthogonal over the
+/// points (Forsythe 1957), so that each degree adds a term and changes no other.
+fn fit(points: &[Point], degree: usize, at: f64) -> f64 {
+    let mut value = 0.0;
+    // The polynomial of each degree: its values at the points, and at the level.
+    let mut basis: Vec<(Vec<f64>, f64)> = Vec::new();
+    for _ in 0..=degree {
+        let (mut values, mut at_level) = match basis.last() {
+            None => (vec![1.0; points.len()], 1.0),
+            Some((before, before_at)) => {
+                let times_level = points.iter().zip(before).map(|(point, value)| point.level * value);
+                (times_level.collect(), at * before_at)
+            }
+        };
+        for (other, other_at) in &basis {
+            let share = product(points, &values, other) / product(points, other, other);
+            for (value, other) in values.iter_mut().zip(other) {
+                *value -= share * other;
+            }
+            at_level -= share * other_at;
+        }
+        let logs: Vec<f64> = points.iter().map(|point| point.log_nodes).collect();
+        value += product(points, &values, &logs) / product(points, &values, &values) * at_level;
+        basis.push((values, at_level));
+    }
+    value
+}
+
+/// The weighted inner product of two functions on the points.
+fn product(points: &[Point], left: &[f64], right: &[f64]) -> f64 {
+    points.iter().zip(left).zip(right).map(|((point, left), right)| point.weight * left * right).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Levels from 20 on: a thousand trees of these sizes each, and a thousand of one node.
+    fn samples(sizes: impl IntoIterator<Item = f64>) -> Samples {
+        let sample = |(index, size): (u16, f64)| {
+            let nodes = 1_000 + (size * 1e3) as u64;
+            (20 + index, Sample { searches: 2_000, nodes, squares: 1e3 + 1e3 * size * size })
+        };
+        (0..).zip(sizes).map(sample).collect()
+    }
+
+    fn is_near(found: f64, expected: f64) -> bool {
+        (found / expected - 1.0).abs() < 0.02
+    }
+
+    #[test]
+    fn steady_growth_is_carried_on() {
+        let samples = samples((0..20).map(|level| 500.0 * 1.5_f64.powi(level)));
+        let Range { low, high } = samples.size(60).expect("20 levels");
+        let expected = 500.0 * 1.5_f64.powi(40);
+        assert!(is_near(low, expected) && is_near(high, expected), "{low} {high} {expected}");
+        let known = samples.size(30).expect("sampled");
+        assert!(is_near(known.low, 500.0 * 1.5_f64.powi(10)) && known.low == known.high);
+    }
+
+    #[test]
+    fn growth_that_grows_lies_between() {
+        let size = |level: f64| 500.0 * (0.4 * level + 0.005 * level * level).exp();
+        let samples = samples((0..24).map(|level| size(f64::from(level))));
+        let Range { low, high } = samples.size(60).expect("24 levels");
+        assert!(low < 0.3 * size(40.0) && is_near(high, size(40.0)), "{low} {high} {}", size(40.0));
+    }
+
+    #[test]
+    fn few_levels_tell_nothing_and_a_tree_is_no_smaller_than_its_parts() {
+        assert_eq!(samples((0..8).map(f64::from)).size(40), None);
+        assert_eq!(Samples::default().size(40), None);
+        let shrinking = samples((0..20).map(|level| 1e12 * 0.5_f64.powi(level)));
+        let Range { low, .. } = shrinking.size(60).expect("20 levels");
+        assert!(is_near(low, 1e12 * 0.5_f64.powi(19)), "{low}");
+    }
+
+    #[test]
+    fn merging_adds_and_forgets_what_was_never_searched() {
+        let one: Samples = [(7, Sample { searches: 2, nodes: 10, squares: 82.0 }), (8, Sample::default())]
+            .into_iter()
+            .collect();
+        let mut both = one.clone();
+        both.merge(&one);
+        both.merge(&[(9, Sample { searches: u64::MAX, nodes: 1, squares: 1.0 })].into_iter().collect());
+        both.merge(&[(9, Sample { searches: 1, nodes: 1, squares: 1.0 })].into_iter().collect());
+        let expected = [
+            (7, Sample { searches: 4, nodes: 20, squares: 164.0 }),
+            (9, Sample { searches: u64::MAX, nodes: 2, squares: 2.0 }),
+        ];
+        assert_eq!(both.levels().collect::<Vec<_>>(), expected);
+    }
+}
