@@ -12,8 +12,8 @@ export GRUNDY_ENDGAME=${GRUNDY_ENDGAME:-$directory/endgame}
 status=0
 trap 'exit 130' INT TERM
 printf 'opening\tposition\tpublished\tfound\tnodes\tseconds\n'
-while IFS=$'\t' read -r opening _ position _ gain; do
-    case $opening in '#'*) continue ;; esac
+while IFS=$'\t' read -r board _ opening _ position _ gain; do
+    case $board in '#'*) continue ;; esac
     job=$directory/$opening
     mkdir -p "$job"
     timeout --signal=INT "$seconds" "$(grundy_bin)/grundy" solve kalah "$position" --rules empty-capture \

@@ -207,18 +207,23 @@ proptest! {
 /// Positions that are solved elsewhere are those that the published plies lead to.
 #[test]
 fn published_plies_lead_to_the_positions() {
-    let (table, start) = (MoveTable::new(6, Rules::EmptyCapture), Position::start(6, 6).expect("few seeds"));
-    let mut count = 0;
-    for row in rows(include_str!("data/kalah-66.tsv")) {
-        let turn = parse_opening(&table, start.board(), row[0]).expect("the file gives openings");
-        let mut bins = turn.bins(&start);
-        bins.extend(row[1].split(' ').map(|bin| bin.parse::<u8>().expect("the file gives bins")));
-        let position = replay(&table, &start, &bins).expect("the plies are playable");
-        assert_eq!(position.to_string(), row[2], "{row:?}");
-        let number = |text: &str| text.parse::<i16>().expect("the file gives numbers");
-        let value = if position.mover() == Player::South { number(row[3]) } else { -number(row[3]) };
-        assert_eq!(value - position.lead(), number(row[4]), "{row:?}");
-        count += 1;
-    }
-    assert_eq!(count, 10);
+    let check = |text: &str| {
+        rows(text)
+            .map(|row| {
+                let start = position(row[0]);
+                let table =
+                    MoveTable::new(start.houses(), row[1].parse().expect("the file names known rules"));
+                let turn = parse_opening(&table, start.board(), row[2]).expect("the file gives openings");
+                let mut bins = turn.bins(&start);
+                bins.extend(row[3].split_terminator(' ').map(|bin| bin.parse::<u8>().expect("bins")));
+                let position = replay(&table, &start, &bins).expect("the plies are playable");
+                assert_eq!(position.to_string(), row[4], "{row:?}");
+                let number = |text: &str| text.parse::<i16>().expect("the file gives numbers");
+                let value = if position.mover() == Player::South { number(row[5]) } else { -number(row[5]) };
+                assert_eq!(value - position.lead(), number(row[6]), "{row:?}");
+            })
+            .count()
+    };
+    assert_eq!(check(include_str!("data/kalah-66.tsv")), 10);
+    assert_eq!(check(include_str!("data/kalah-prefixes.tsv")), 360);
 }

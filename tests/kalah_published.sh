@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Compares everything that is published about Kalah's smaller boards with what Grundy finds: the values of the boards of
+# shared/search/tests/data/kalah-games.tsv, and those of the positions that stand after each of the published plies of Kalah(6,4) and (6,5)
+# (shared/games/tests/data/kalah-prefixes.tsv), the last ones first. Prints what differs and fails if anything does. Kalah(6,5) with few
+# plies played takes long: half an hour and more for all of its positions.
+#
+#   ./tests/kalah_published.sh DIRECTORY [PLIES]    a directory for endgame databases, and how many plies must have been played of Kalah(6,5)
+#                                                   at least [4]; memory and the rest as GRUNDY_* says
+set -euo pipefail
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../deploy/prerequisites.sh"
+export GRUNDY_ENDGAME=${1:?give a directory for endgame databases}
+plies_min=${2:-4}
+build_grundy
+status=0
+
+# compare RULES: lines of position and expected gain on stdin.
+compare() {
+    local expected found
+    expected=$(cat)
+    found=$(cut -f 1 <<<"$expected" | "$(grundy_bin)/grundy" eval kalah --question gain --rules "$1")
+    printf '%s: %s of %s positions as published\n' "$1" "$(comm -12 <(sort <<<"$expected") <(sort <<<"$found") | wc -l)" "$(wc -l <<<"$expected")"
+    diff <(printf '%s\n' "$expected") <(printf '%s\n' "$found") || status=1
+}
+
+for rules in standard empty-capture; do
+    awk -F '\t' -v rules="$rules" '$2 == rules { print $1 "\t" $3 }' "$GRUNDY_ROOT/shared/search/tests/data/kalah-games.tsv" | compare "$rules"
+    # A line's positions from its end on: each one's search finds the later ones in the tables.
+    awk -F '\t' -v rules="$rules" -v min="$plies_min" '$2 == rules && ($1 != "6,5" || split($4, plies, " ") >= min) { print $5 "\t" $7 }' \
+        "$GRUNDY_ROOT/shared/games/tests/data/kalah-prefixes.tsv" | tac | compare "$rules"
+done
+exit "$status"
