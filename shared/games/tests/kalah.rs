@@ -2,8 +2,9 @@
 
 use grundy_games::claim::{Claim, ClaimRules, Expansion, Subject};
 use grundy_games::kalah::{
-    KalahClaims, MoveTable, Player, Position, Problem, Rules, openings, parse_opening, replay,
+    KalahClaims, KalahPlan, MoveTable, Player, Position, Problem, Rules, openings, parse_opening, replay,
 };
+use grundy_games::plan::{Knowledge, Plan, Progress};
 use proptest::prelude::*;
 
 /// The lines of a data file that are not comments, split at tabs.
@@ -226,4 +227,33 @@ fn published_plies_lead_to_the_positions() {
     };
     assert_eq!(check(include_str!("data/kalah-66.tsv")), 10);
     assert_eq!(check(include_str!("data/kalah-prefixes.tsv")), 360);
+}
+
+/// Nothing is known yet.
+struct Nothing;
+
+impl Knowledge for Nothing {
+    fn truth(&self, _: &Claim) -> Option<bool> {
+        None
+    }
+}
+
+/// What a plan asks first: the margins less the guesses at the gains.
+fn first_margins(board: &str) -> Vec<i16> {
+    let problem = Problem::from_text("standard", board, "values").expect("a question");
+    let claims = KalahClaims::new(problem.position().houses(), Rules::Standard);
+    let Progress::Ask(wanted) = KalahPlan::new(&problem).next(&Nothing) else { panic!("nothing is known") };
+    let decoded = wanted.iter().map(|claim| claims.decode(claim).expect("made by a plan"));
+    decoded.map(|(board, margin)| margin - board.guess()).collect()
+}
+
+#[test]
+fn long_games_are_narrowed_from_below() {
+    // An opening's board has as many seeds as start, less those banked.
+    assert!(first_margins("6,4").iter().all(|below| *below == 0));
+    assert!(
+        first_margins("6,6").iter().all(|below| (-24..=-20).contains(below)),
+        "{:?}",
+        first_margins("6,6")
+    );
 }
