@@ -568,14 +568,14 @@ fn samples_become_an_estimate() {
     let samples: Samples = (20..40)
         .map(|level| {
             let size = 1.5_f64.powi(level.into());
-            (level, Sample { searches: 100, nodes: (100.0 * size) as u64, squares: 100.0 * size * size })
+            (level, Sample { searches: 1 << 20, nodes: (1e6 * size) as u64, squares: 1e6 * size * size })
         })
         .collect();
     let (session, id) = (a.clone(), lease.lease);
     let result = ClaimResult { claim: claim(&lease), verdict: OPEN, nodes: 9, facts: Vec::new(), samples };
     hand.ask(|token| Event::Complete { token, session, lease: id, job, result });
     let estimate = hand.view(job).statistics.estimate.expect("twenty levels");
-    assert_eq!((estimate.searches, estimate.levels, estimate.parts.len()), (2_000, (20, 39), 10));
+    assert_eq!((estimate.searches, estimate.levels, estimate.parts.len()), (20 << 20, (20, 39), 10));
     // Opening 1 keeps all 48 seeds in play; its value takes two claims.
     let (opening, range) = &estimate.parts[0];
     let expected = 2.0 * 1.5_f64.powi(48);

@@ -3,6 +3,9 @@
 use grundy_games::plan::OpenPart;
 use grundy_search::samples::{Range, Samples};
 
+/// The first seconds of a search tell nothing: its order of moves and its tables have to settle.
+const SEARCHES_MIN: u64 = 1 << 24;
+
 /// Nodes that are left; `Estimate` in `grundy/v1/grundy.proto` says how they are found.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Estimate {
@@ -29,8 +32,11 @@ impl Estimate {
             low: parts.iter().map(|(_, range)| range.low).sum(),
             high: parts.iter().map(|(_, range)| range.high).sum(),
         };
-        let (lowest, highest) = (samples.levels().next()?, samples.levels().next_back()?);
         let searches = samples.levels().fold(0_u64, |sum, (_, sample)| sum.saturating_add(sample.searches));
+        if searches < SEARCHES_MIN {
+            return None;
+        }
+        let (lowest, highest) = (samples.levels().next()?, samples.levels().next_back()?);
         (!parts.is_empty()).then_some(Self { nodes, parts, searches, levels: (lowest.0, highest.0) })
     }
 
@@ -49,13 +55,10 @@ mod tests {
     #[test]
     fn parts_add_up() {
         let sample = |level: u16| {
+            let (searches, size) = (2 << 20, 1_u64 << level);
             (
                 level,
-                Sample {
-                    searches: 100,
-                    nodes: 100 << level,
-                    squares: f64::from(100 << level) * f64::from(1 << level),
-                },
+                Sample { searches, nodes: searches * size, squares: searches as f64 * (size as f64).powi(2) },
             )
         };
         let samples: Samples = (10..22).map(sample).collect();
@@ -63,7 +66,7 @@ mod tests {
         let estimate = Estimate::new(&[open("1", 30, 2), open("2", 20, 1)], &samples).expect("12 levels");
         let expected = 2.0_f64.powi(31) + 2.0_f64.powi(20);
         assert!((estimate.nodes.low / expected - 1.0).abs() < 1e-6, "{estimate:?}");
-        assert_eq!((estimate.searches, estimate.levels), (1_200, (10, 21)));
+        assert_eq!((estimate.searches, estimate.levels), (12 << 21, (10, 21)));
         assert_eq!(
             estimate.parts[1],
             ("2".to_owned(), Range { low: f64::from(1 << 20), high: f64::from(1 << 20) })
@@ -72,6 +75,9 @@ mod tests {
         assert!((9_990..=10_010).contains(&remaining_ms), "{remaining_ms}");
         assert_eq!(estimate.remaining_ms(0.0), None);
         assert_eq!(Estimate::new(&[], &samples), None);
+        let too_few: Samples =
+            samples.levels().map(|(level, sample)| (level, Sample { searches: 9, ..sample })).collect();
+        assert_eq!(Estimate::new(&[open("1", 30, 2)], &too_few), None);
         assert_eq!(Estimate::new(&[open("1", 30, 2)], &Samples::default()), None);
     }
 }

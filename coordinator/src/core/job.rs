@@ -189,9 +189,11 @@ impl Job {
         }
     }
 
-    /// Takes in how large searches were.
-    pub fn sampled(&mut self, samples: &Samples) {
-        if let Work::Claims(claims) = &mut self.work {
+    /// Takes in how large searches for a claim were.
+    pub fn sampled(&mut self, claim: &Claim, samples: &Samples) {
+        if let Work::Claims(claims) = &mut self.work
+            && claims.plan.is_typical(claim)
+        {
             claims.samples.merge(samples);
         }
     }

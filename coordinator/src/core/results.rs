@@ -118,7 +118,7 @@ impl Core {
         job.record.results += 1;
         job.record.nodes = job.record.nodes.saturating_add(result.nodes);
         job.facts_reported += facts;
-        job.sampled(&result.samples);
+        job.sampled(&result.claim, &result.samples);
         step.synced = true;
         let verdict = match &result.verdict {
             Verdict::Decided(truth) => truth.to_string(),

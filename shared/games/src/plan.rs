@@ -34,6 +34,11 @@ pub trait Plan: Send + Sync {
     /// Equal to the answer once it is known.
     fn partial(&self, known: &dyn Knowledge) -> Answer;
 
+    /// Whether a claim's search is like those that the open parts take, so that its samples tell of them.
+    fn is_typical(&self, _claim: &Claim) -> bool {
+        true
+    }
+
     /// The parts of the answer that are open, for an estimate of what they take. Empty for games whose claims have no levels.
     fn open_parts(&self, _known: &dyn Knowledge) -> Vec<OpenPart> {
         Vec::new()

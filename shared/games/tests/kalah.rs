@@ -248,12 +248,12 @@ fn first_margins(board: &str) -> Vec<i16> {
 }
 
 #[test]
-fn long_games_are_narrowed_from_below() {
-    // An opening's board has as many seeds as start, less those banked.
-    assert!(first_margins("6,4").iter().all(|below| *below == 0));
-    assert!(
-        first_margins("6,6").iter().all(|below| (-24..=-20).contains(below)),
-        "{:?}",
-        first_margins("6,6")
-    );
+fn long_games_are_narrowed_from_below_and_aimed_at() {
+    assert!(first_margins("6,4").iter().chain(&first_margins("6,5")).all(|margin| *margin == 0));
+    // The boards have as many seeds as the start, less those that the opening banks: 70 to 72.
+    let margins = first_margins("6,6");
+    assert!(margins[0] == -32 && margins[1] == 0, "{margins:?}");
+    let (steps, aims): (Vec<i16>, Vec<i16>) = margins.iter().partition(|margin| **margin < 0);
+    assert!(steps.iter().all(|step| (-32..=-30).contains(step)) && steps.is_sorted(), "{margins:?}");
+    assert_eq!((steps.len(), aims.len()), (10, 10));
 }

@@ -10,12 +10,9 @@
 
 use std::collections::BTreeMap;
 
-/// A level is told of when a search has decided so many claims of it. The few that a search decides near its root are the small ones
-/// among those that it began.
-pub const SEARCHES_MIN: u64 = 64;
-
-/// A level that was sampled more often than this counts no more than one that was sampled as often: what is left is no chance.
-const WEIGHT_MAX: u64 = 1_024;
+/// A level is told of when a search has decided so many claims of it. Fewer, near its root, tell of that corner of the tree: they are the small ones
+/// among those that it began, and have found most of what they need in the table.
+pub const SEARCHES_MIN: u64 = 1_024;
 
 /// The fewest levels that tell of a change of the growth.
 const LEVELS_MIN: usize = 9;
@@ -110,17 +107,15 @@ struct Point {
     level: f64,
     /// The natural logarithm of the size: sizes grow by factors.
     log_nodes: f64,
-    weight: f64,
 }
 
 impl Point {
     fn new(level: u16, sample: Sample) -> Self {
-        let weight = sample.searches.min(WEIGHT_MAX) as f64;
-        Self { level: level.into(), log_nodes: sample.size().ln(), weight }
+        Self { level: level.into(), log_nodes: sample.size().ln() }
     }
 }
 
-/// The polynomial of a degree that fits the points best by weighted least squares, at a level; by polynomials that are orthogonal over the
+/// The polynomial of a degree that fits the points best by least squares, at a level; by polynomials that are orthogonal over the
 /// points (Forsythe 1957), so that each degree adds a term and changes no other.
 fn fit(points: &[Point], degree: usize, at: f64) -> f64 {
     let mut value = 0.0;
@@ -135,22 +130,22 @@ fn fit(points: &[Point], degree: usize, at: f64) -> f64 {
             }
         };
         for (other, other_at) in &basis {
-            let share = product(points, &values, other) / product(points, other, other);
+            let share = product(&values, other) / product(other, other);
             for (value, other) in values.iter_mut().zip(other) {
                 *value -= share * other;
             }
             at_level -= share * other_at;
         }
         let logs: Vec<f64> = points.iter().map(|point| point.log_nodes).collect();
-        value += product(points, &values, &logs) / product(points, &values, &values) * at_level;
+        value += product(&values, &logs) / product(&values, &values) * at_level;
         basis.push((values, at_level));
     }
     value
 }
 
-/// The weighted inner product of two functions on the points.
-fn product(points: &[Point], left: &[f64], right: &[f64]) -> f64 {
-    points.iter().zip(left).zip(right).map(|((point, left), right)| point.weight * left * right).sum()
+/// The inner product of two functions on the points.
+fn product(left: &[f64], right: &[f64]) -> f64 {
+    left.iter().zip(right).map(|(left, right)| left * right).sum()
 }
 
 #[cfg(test)]

@@ -77,9 +77,27 @@ impl KalahPlan {
         Interval { low: margin(low), high: margin(high) }
     }
 
-    /// The claim that narrows an interval next; `None` when it is exact.
-    fn narrow(&self, board: Board, interval: Interval) -> Option<Claim> {
-        interval.exact().is_none().then(|| self.claims.claim(board, next_margin(board, interval)))
+    /// The claims that narrow intervals next, most urgent first; none of those that are exact.
+    ///
+    /// Long games are narrowed from below, the easiest step first, so that something is known of each board early. Beside that step a claim
+    /// near a guess is searched from the start: most of the work goes into such claims, and only they tell how much there is.
+    fn narrowing(&self, boards: impl Iterator<Item = (Board, Interval)>) -> Vec<Claim> {
+        let (mut steps, mut aims) = (Vec::new(), Vec::new());
+        for (board, interval) in boards.filter(|(_, interval)| interval.exact().is_none()) {
+            let (margin, guess) = (next_margin(board, interval), board.guess());
+            let below = if early(board.seeds()) > 0 { (guess - margin).max(0) } else { 0 };
+            steps.push((-below, self.claims.claim(board, margin)));
+            if below > 0 && guess <= interval.high {
+                aims.push(self.claims.claim(board, guess));
+            }
+        }
+        steps.sort_by_key(|(rank, _)| *rank);
+        let mut claims: Vec<Claim> = steps.into_iter().map(|(_, claim)| claim).collect();
+        if !aims.is_empty() {
+            claims.insert(1, aims.remove(0));
+            claims.append(&mut aims);
+        }
+        claims
     }
 
     /// The value of an opening to the mover, from the gain of whoever moves after it.
@@ -152,8 +170,7 @@ impl KalahPlan {
     fn wanted_for_values(&self, known: &dyn Knowledge) -> Vec<Claim> {
         let intervals: Vec<Interval> = self.openings.iter().map(|o| self.interval(known, o.board)).collect();
         let pairs = || self.openings.iter().zip(&intervals);
-        let narrowing: Vec<Claim> =
-            pairs().filter_map(|(o, interval)| self.narrow(o.board, *interval)).collect();
+        let narrowing = self.narrowing(pairs().map(|(opening, interval)| (opening.board, *interval)));
         if !narrowing.is_empty() {
             return narrowing;
         }
@@ -210,14 +227,17 @@ impl KalahPlan {
     }
 }
 
-/// Boards of at most so many seeds are solved in minutes: the first claim about them is the one that a guess makes likeliest to decide.
-const SEEDS_SOON: i16 = 48;
+/// Boards of at most so many seeds are solved soon: the first claim about them is the one that a guess makes likeliest to decide.
+const SEEDS_SOON: i16 = 60;
 
-/// How far below a guess the first claim stands. Of a board that takes days something is to be known before. A claim that is 2 easier takes some three fifths of the
-/// nodes, so the steps up to the guess take little beside it, and what they find is of use.
+/// How far below a guess the first claim stands. Of a board that takes days something is to be known before. A claim that is 2 easier takes some two thirds of the
+/// nodes, so all steps up to the guess together take little more than the last of them, and what they find is of use.
 fn early(seeds: i16) -> i16 {
-    ((seeds - SEEDS_SOON) / 2 * 2).max(0)
+    (3 * (seeds - SEEDS_SOON).max(0)) / 2 * 2
 }
+
+/// A claim of a long game at most so far below the guess is as hard as those that decide its value, more or less.
+const NEAR_GUESS: i16 = 4;
 
 /// The margin to ask next about an interval that is not exact: always above `low` and at most `high`.
 fn next_margin(board: Board, Interval { low, high }: Interval) -> i16 {
@@ -248,7 +268,7 @@ impl Plan for KalahPlan {
                 .collect(),
             Question::Gain => {
                 let board = self.position.board();
-                self.narrow(board, self.interval(known, board)).into_iter().collect()
+                self.narrowing([(board, self.interval(known, board))].into_iter())
             }
         };
         // Openings that transpose into one board ask the same.
@@ -268,6 +288,13 @@ impl Plan for KalahPlan {
             Question::Values | Question::Gain => None,
         };
         Answer::Openings { asked_at_least, value: self.best(&openings), openings }
+    }
+
+    fn is_typical(&self, claim: &Claim) -> bool {
+        let Ok((board, margin)) = self.claims.decode(claim) else {
+            return false;
+        };
+        early(board.seeds()) == 0 || board.guess() - margin <= NEAR_GUESS
     }
 
     fn open_parts(&self, known: &dyn Knowledge) -> Vec<OpenPart> {
