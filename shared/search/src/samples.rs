@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// A level is told of when a search has decided so many claims of it. Fewer, near its root, tell of that corner of the tree: they are the small ones
 /// among those that it began, and have found most of what they need in the table.
-pub const SEARCHES_MIN: u64 = 1_024;
+pub const SEARCHES_MIN: u64 = 4_096;
 
 /// The fewest levels that tell of the growth.
 const LEVELS_MIN: usize = 9;
