@@ -4,7 +4,7 @@ use grundy_games::claim::{Claim, ClaimRules, Expansion, Subject};
 use grundy_games::kalah::{
     KalahClaims, KalahPlan, MoveTable, Player, Position, Problem, Rules, openings, parse_opening, replay,
 };
-use grundy_games::plan::{Knowledge, Plan, Progress};
+use grundy_games::plan::{Answer, Knowledge, Plan, Progress};
 use proptest::prelude::*;
 
 /// The lines of a data file that are not comments, split at tabs.
@@ -248,12 +248,71 @@ fn first_margins(board: &str) -> Vec<i16> {
 }
 
 #[test]
-fn long_games_are_narrowed_from_below_and_aimed_at() {
+fn long_games_are_narrowed_from_afar_and_aimed_at() {
     assert!(first_margins("6,4").iter().chain(&first_margins("6,5")).all(|margin| *margin == 0));
-    // The boards have as many seeds as the start, less those that the opening banks: 70 to 72.
     let margins = first_margins("6,6");
-    assert!(margins[0] == -32 && margins[1] == 0, "{margins:?}");
-    let (steps, aims): (Vec<i16>, Vec<i16>) = margins.iter().partition(|margin| **margin < 0);
-    assert!(steps.iter().all(|step| (-32..=-30).contains(step)) && steps.is_sorted(), "{margins:?}");
+    assert!(margins[0].abs() > 40 && margins[1] == 0, "{margins:?}");
+    let (aims, steps): (Vec<i16>, Vec<i16>) = margins.iter().partition(|margin| **margin == 0);
+    assert!(steps.is_sorted_by_key(|step| -step.abs()), "{margins:?}");
     assert_eq!((steps.len(), aims.len()), (10, 10));
+}
+
+/// Whatever a board's gain is, a long game's questions find it, and each of them narrows what is known.
+#[test]
+fn questions_of_long_games_find_any_gain() {
+    let problem = Problem::from_text("standard", "6,6", "gain").expect("a question");
+    let (plan, board) = (KalahPlan::new(&problem), problem.position().board());
+    let claims = KalahClaims::new(6, Rules::Standard);
+    for gain in (-72..=72).step_by(2) {
+        let mut known = Gain { claims: &claims, low: -72, high: 72 };
+        let mut asked = 0;
+        loop {
+            let wanted = match plan.next(&known) {
+                Progress::Answered(answer) => {
+                    assert_eq!(answer, Answer::Gain { gain: Some(gain) });
+                    break;
+                }
+                Progress::Ask(wanted) => wanted,
+            };
+            for claim in &wanted {
+                let (_, margin) = claims.decode(claim).expect("made by a plan");
+                assert!(
+                    known.low < margin && margin <= known.high,
+                    "{gain}: {margin} of {} to {}",
+                    known.low,
+                    known.high
+                );
+            }
+            // Only the step is answered, never the aim.
+            let (_, margin) = claims.decode(&wanted[0]).expect("made by a plan");
+            if margin <= gain {
+                known.low = margin
+            } else {
+                known.high = margin - 2
+            }
+            asked += 1;
+        }
+        assert!(asked <= 45, "{gain} took {asked} questions");
+    }
+    assert!(!board.is_over());
+}
+
+/// What is known when a gain is known to lie between two bounds.
+struct Gain<'a> {
+    claims: &'a KalahClaims,
+    low: i16,
+    high: i16,
+}
+
+impl Knowledge for Gain<'_> {
+    fn truth(&self, claim: &Claim) -> Option<bool> {
+        let (_, margin) = self.claims.decode(claim).expect("made by a plan");
+        if margin <= self.low {
+            Some(true)
+        } else if margin > self.high {
+            Some(false)
+        } else {
+            None
+        }
+    }
 }

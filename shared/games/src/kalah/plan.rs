@@ -1,7 +1,7 @@
 //! How a question about a position is answered by claims "the mover gains at least v".
 //!
 //! An opening's value follows from the gain of the board it leads to. That gain is narrowed by claims of its parity: first
-//! near a guess, for long games well below it, then away from there step by step until it is caught from both sides, then by halving. A perfect
+//! near a guess, then away from it step by step until it is caught from both sides, then by halving. Long games are narrowed from afar instead. A perfect
 //! continuation plays, time after time, a move that keeps the gain. A search that finds a board to gain so much knows such a move, and
 //! reports it as a fact: so the claim that is asked is that of the board itself, which tables answer at once mostly, and
 //! only if no fact came of it, one claim after the other about its moves.
@@ -79,15 +79,15 @@ impl KalahPlan {
 
     /// The claims that narrow intervals next, most urgent first; none of those that are exact.
     ///
-    /// Long games are narrowed from below, the easiest step first, so that something is known of each board early. Beside that step a claim
-    /// near a guess is searched from the start: most of the work goes into such claims, and only they tell how much there is.
+    /// Long games are narrowed from both sides, the easiest step first, so that something is known of each board early. Beside that step a claim
+    /// at a guess is searched from the start: most of the work goes into such claims, and only they tell how much there is.
     fn narrowing(&self, boards: impl Iterator<Item = (Board, Interval)>) -> Vec<Claim> {
         let (mut steps, mut aims) = (Vec::new(), Vec::new());
         for (board, interval) in boards.filter(|(_, interval)| interval.exact().is_none()) {
             let (margin, guess) = (next_margin(board, interval), board.guess());
-            let below = if early(board.seeds()) > 0 { (guess - margin).max(0) } else { 0 };
-            steps.push((-below, self.claims.claim(board, margin)));
-            if below > 0 && guess <= interval.high {
+            let way = if is_long(board) { (guess - margin).abs() } else { 0 };
+            steps.push((-way, self.claims.claim(board, margin)));
+            if way > NEAR_GUESS && (interval.low + 1..=interval.high).contains(&guess) {
                 aims.push(self.claims.claim(board, guess));
             }
         }
@@ -230,21 +230,36 @@ impl KalahPlan {
 /// Boards of at most so many seeds are solved soon: the first claim about them is the one that a guess makes likeliest to decide.
 const SEEDS_SOON: i16 = 60;
 
-/// How far below a guess the first claim stands. Of a board that takes days something is to be known before. A claim that is 2 easier takes some two thirds of the
-/// nodes, so all steps up to the guess together take little more than the last of them, and what they find is of use.
-fn early(seeds: i16) -> i16 {
-    (3 * (seeds - SEEDS_SOON).max(0)) / 2 * 2
-}
-
-/// A claim of a long game at most so far below the guess is as hard as those that decide its value, more or less.
+/// A claim of a long game that is at most so far from the guess is as hard as those that decide its value, more or less.
 const NEAR_GUESS: i16 = 4;
 
-/// The margin to ask next about an interval that is not exact: always above `low` and at most `high`.
-fn next_margin(board: Board, Interval { low, high }: Interval) -> i16 {
-    let seeds = board.seeds();
+/// Whether something is to be known of a board long before its value is.
+fn is_long(board: Board) -> bool {
+    board.seeds() > SEEDS_SOON
+}
+
+/// The margin to ask next about an interval of a long game that has an end far from the guess: a quarter of the way from its further end to the guess.
+/// Claims are the easier the further they are from the value, by some factor for each seed, so all these steps take little more than the last of them.
+fn step(board: Board, Interval { low, high }: Interval) -> Option<i16> {
     let guess = board.guess();
+    let (below, above) = (guess - low, high - guess);
+    let quarter = |way: i16| (way / 8 * 2).max(2);
+    (is_long(board) && below.max(above) > NEAR_GUESS).then(|| {
+        let margin = if below >= above { low + quarter(below) } else { high + 2 - quarter(above) };
+        // The guess may lie outside of the interval.
+        margin.clamp(low + 2, high)
+    })
+}
+
+/// The margin to ask next about an interval that is not exact: always above `low` and at most `high`.
+fn next_margin(board: Board, interval: Interval) -> i16 {
+    if let Some(margin) = step(board, interval) {
+        return margin;
+    }
+    let Interval { low, high } = interval;
+    let (seeds, guess) = (board.seeds(), board.guess());
     let margin = match (low > -seeds, high < seeds) {
-        (false, false) => guess - early(seeds),
+        (false, false) => guess,
         // By the least step: a claim further away takes nearly as long as the nearest, and often more has been found out than was asked.
         (true, false) => low + 2,
         (false, true) => high,
@@ -294,7 +309,7 @@ impl Plan for KalahPlan {
         let Ok((board, margin)) = self.claims.decode(claim) else {
             return false;
         };
-        early(board.seeds()) == 0 || board.guess() - margin <= NEAR_GUESS
+        !is_long(board) || (board.guess() - margin).abs() <= NEAR_GUESS
     }
 
     fn open_parts(&self, known: &dyn Knowledge) -> Vec<OpenPart> {
