@@ -28,7 +28,7 @@ pub struct KalahWish {
     pub houses: u8,
     /// The rules variant.
     pub rules: Rules,
-    /// The most seeds in play of any board that will be searched.
+    /// The most seeds in play of any board that will be searched, or more.
     pub seeds: u8,
 }
 
@@ -57,6 +57,11 @@ impl KalahWish {
         let (part, whole) = SEEDS_PART;
         let seeds = u32::from(self.seeds) * part / whole;
         u8::try_from(seeds).map_or(LAYER_SEEDS_MAX, |seeds| seeds.min(LAYER_SEEDS_MAX))
+    }
+
+    /// Whether tables for this wish do for another one: a table of boards with more seeds in play has those with fewer.
+    pub fn serves(&self, other: Self) -> bool {
+        self.seeds >= other.seeds && Self { seeds: other.seeds, ..*self } == other
     }
 
     /// No layers yet, of up to so many seeds.

@@ -367,7 +367,7 @@ impl EngineTables for EndgameTables {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.clock += 1;
         let clock = open.clock;
-        if let Some(kept) = open.kalah.iter_mut().find(|kept| kept.wish == wish) {
+        if let Some(kept) = open.kalah.iter_mut().find(|kept| kept.wish.serves(wish)) {
             kept.used = clock;
             return Some(Arc::clone(&kept.tables));
         }
