@@ -228,7 +228,7 @@ impl KalahPlan {
 }
 
 /// Boards of at most so many seeds are solved soon: the first claim about them is the one that a guess makes likeliest to decide.
-const SEEDS_SOON: i16 = 60;
+const SEEDS_SOON: i16 = 64;
 
 /// A claim of a long game that is at most so far from the guess is as hard as those that decide its value, more or less.
 const NEAR_GUESS: i16 = 4;
