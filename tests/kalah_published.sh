@@ -13,19 +13,19 @@ plies_min=${2:-4}
 build_grundy
 status=0
 
-# compare RULES: lines of position and expected gain on stdin.
+# compare RULES LINES: lines of position and expected gain.
 compare() {
-    local expected found
-    expected=$(cat)
+    local expected=$2 found
     found=$(cut -f 1 <<<"$expected" | "$(grundy_bin)/grundy" eval kalah --question gain --rules "$1")
     printf '%s: %s of %s positions as published\n' "$1" "$(comm -12 <(sort <<<"$expected") <(sort <<<"$found") | wc -l)" "$(wc -l <<<"$expected")"
     diff <(printf '%s\n' "$expected") <(printf '%s\n' "$found") || status=1
 }
 
 for rules in standard empty-capture; do
-    awk -F '\t' -v rules="$rules" '$2 == rules { print $1 "\t" $3 }' "$GRUNDY_ROOT/shared/search/tests/data/kalah-games.tsv" | compare "$rules"
+    compare "$rules" "$(awk -F '\t' -v rules="$rules" '$2 == rules { print $1 "\t" $3 }' "$GRUNDY_ROOT/shared/search/tests/data/kalah-games.tsv")"
     # A line's positions follow each other: what a search finds answers most of the next ones.
-    awk -F '\t' -v rules="$rules" -v min="$plies_min" '$2 == rules && ($1 != "6,5" || split($4, plies, " ") >= min) { print $5 "\t" $7 }' \
-        "$GRUNDY_ROOT/shared/games/tests/data/kalah-prefixes.tsv" | compare "$rules"
+    compare "$rules" "$(awk -F '\t' -v rules="$rules" -v min="$plies_min" \
+        '$2 == rules && ($1 != "6,5" || split($4, plies, " ") >= min) { print $5 "\t" $7 }' \
+        "$GRUNDY_ROOT/shared/games/tests/data/kalah-prefixes.tsv")"
 done
 exit "$status"

@@ -15,8 +15,8 @@ pub const PART_BYTES_MAX: usize = 128 << 20;
 /// The most facts in one message.
 pub const FACTS_MAX: usize = 256;
 
-/// The most levels that one message samples: more than any board has seeds.
-pub const SAMPLES_MAX: usize = 1024;
+/// The most levels that one message samples, and the first that is none: more than any board has seeds.
+pub const SAMPLES_MAX: usize = 256;
 
 /// The longest worker name, in bytes.
 pub const WORKER_NAME_BYTES_MAX: usize = 128;

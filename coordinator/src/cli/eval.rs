@@ -197,6 +197,8 @@ impl Evaluator {
 
     /// The engine for a problem, kept for the next one of its kind.
     fn engine(&mut self, problem: &Problem, name: &str) -> Result<&mut dyn Engine, String> {
+        // The tables of the others may be all that there is memory for.
+        self.engines.iter_mut().filter(|(other, _)| *other != name).for_each(|(_, engine)| engine.rest());
         if !self.engines.contains_key(name) {
             let namespace = self.namespace(name)?;
             let table: Arc<dyn Table> = Arc::clone(&self.table) as Arc<dyn Table>;

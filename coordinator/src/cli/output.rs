@@ -256,16 +256,17 @@ pub(super) fn progress_words(view: &v1::JobView) -> String {
     words
 }
 
-/// What is left, and what that is based on.
+/// What open parts take, and what that is based on.
 pub(super) fn estimate_words(estimate: &v1::Estimate, nodes_per_second: f64) -> String {
     let v1::Estimate { nodes_low, nodes_high, searches, level_from, level_to, .. } = *estimate;
-    let mut words = format!("some {} to {} nodes", count_words(nodes_low), count_words(nodes_high));
+    let mut words =
+        format!("what is open takes some {} to {} nodes", count_words(nodes_low), count_words(nodes_high));
     if nodes_per_second > 0.0 {
         let time = |nodes: f64| time_words((nodes / nodes_per_second * 1000.0) as u64);
         words.push_str(&format!(" ({} to {})", time(nodes_low), time(nodes_high)));
     }
     let searches = count_words(searches as f64);
-    words + &format!(" left by the growth of {searches} trees from level {level_from} to {level_to}")
+    words + &format!(" by the growth of {searches} trees from level {level_from} to {level_to}")
 }
 
 /// A number with the word for what it counts: `1 worker`, `2 workers`.
@@ -370,12 +371,12 @@ mod tests {
         let estimate = v1::Estimate {
             nodes_low: 2e12,
             nodes_high: 9.3e12,
-            searches: 1_200_000,
+            searches: 120_000_000,
             level_from: 29,
             level_to: 52,
             parts: Vec::new(),
         };
-        let expected = "some 2.00T to 9.30T nodes (11d13h to 53d19h) left by the growth of 1.20M trees from level 29 to 52";
+        let expected = "what is open takes some 2.00T to 9.30T nodes (11d13h to 53d19h) by the growth of 120M trees from level 29 to 52";
         assert_eq!(estimate_words(&estimate, 2e6), expected);
         assert!(!estimate_words(&estimate, 0.0).contains('('));
     }

@@ -22,12 +22,13 @@ pub struct Estimate {
 impl Estimate {
     /// Of the parts of an answer that are open. `None` if there are none, or too few samples.
     pub fn new(open: &[OpenPart], samples: &Samples) -> Option<Self> {
+        let growth = samples.growth()?;
         let part = |part: &OpenPart| {
-            let Range { low, high } = samples.size(part.level)?;
+            let Range { low, high } = growth.size(part.level);
             let claims = f64::from(part.claims);
-            Some((part.part.clone(), Range { low: claims * low, high: claims * high }))
+            (part.part.clone(), Range { low: claims * low, high: claims * high })
         };
-        let parts = open.iter().map(part).collect::<Option<Vec<_>>>()?;
+        let parts: Vec<_> = open.iter().map(part).collect();
         let nodes = Range {
             low: parts.iter().map(|(_, range)| range.low).sum(),
             high: parts.iter().map(|(_, range)| range.high).sum(),
@@ -38,12 +39,6 @@ impl Estimate {
         }
         let (lowest, highest) = (samples.levels().next()?, samples.levels().next_back()?);
         (!parts.is_empty()).then_some(Self { nodes, parts, searches, levels: (lowest.0, highest.0) })
-    }
-
-    /// The time that it takes at a rate: between both ends, in the middle of their factors. `None` without a rate.
-    pub fn remaining_ms(&self, nodes_per_second: f64) -> Option<u64> {
-        let nodes = (self.nodes.low * self.nodes.high).sqrt();
-        (nodes_per_second > 0.0).then(|| (nodes / nodes_per_second * 1000.0) as u64)
     }
 }
 
@@ -71,9 +66,6 @@ mod tests {
             estimate.parts[1],
             ("2".to_owned(), Range { low: f64::from(1 << 20), high: f64::from(1 << 20) })
         );
-        let remaining_ms = estimate.remaining_ms(expected / 10.0).expect("a rate");
-        assert!((9_990..=10_010).contains(&remaining_ms), "{remaining_ms}");
-        assert_eq!(estimate.remaining_ms(0.0), None);
         assert_eq!(Estimate::new(&[], &samples), None);
         let too_few: Samples =
             samples.levels().map(|(level, sample)| (level, Sample { searches: 9, ..sample })).collect();

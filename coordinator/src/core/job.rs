@@ -192,7 +192,7 @@ impl Job {
     /// Takes in how large searches for a claim were.
     pub fn sampled(&mut self, claim: &Claim, samples: &Samples) {
         if let Work::Claims(claims) = &mut self.work
-            && claims.plan.is_typical(claim)
+            && claims.plan.is_typical(&claims.known(), claim)
         {
             claims.samples.merge(samples);
         }
@@ -321,7 +321,9 @@ impl Job {
                             (decided > 0).then(|| self.record.active_ms.saturating_mul(left) / decided);
                     }
                 }
-                statistics.estimate = claims.estimate();
+                if self.is_running() {
+                    statistics.estimate = claims.estimate();
+                }
             }
             Work::Counting(counting) => {
                 let (stage, last) = counting.stage();
@@ -332,7 +334,7 @@ impl Job {
             }
         }
         if !self.is_running() {
-            (statistics.remaining_ms, statistics.estimate) = (None, None);
+            statistics.remaining_ms = None;
             statistics.phase = match self.record.status {
                 JobStatus::Running | JobStatus::Solved => "done",
                 JobStatus::Cancelled => "cancelled",

@@ -95,9 +95,6 @@ impl Core {
             // Of a job that has ended, over all its time.
             statistics.nodes as f64 * 1000.0 / statistics.active_ms.max(1) as f64
         };
-        if let Some(estimate) = &statistics.estimate {
-            statistics.remaining_ms = estimate.remaining_ms(statistics.nodes_per_second);
-        }
         if job.is_running() {
             statistics.active_ms += now.since(self.ticked);
             if statistics.workers == 0 {

@@ -67,10 +67,23 @@ fn child(child: v1::Child) -> Result<(Claim, Numbers), WireError> {
     Ok((claim, read_numbers(child.numbers, "open.children.numbers")?))
 }
 
+/// Reads the sample of a level. What it says adds up for weeks, so what cannot be is refused.
 fn sample(sample: &v1::Sample) -> Result<(u16, Sample), WireError> {
-    let level =
-        u16::try_from(sample.level).map_err(|_| invalid("samples.level", "a level is at most 65535"))?;
-    Ok((level, Sample { searches: sample.searches, nodes: sample.nodes, squares: sample.squares }))
+    let v1::Sample { level, searches, nodes, squares } = *sample;
+    let level = u16::try_from(level).ok().filter(|level| usize::from(*level) < limits::SAMPLES_MAX);
+    let level = level.ok_or_else(|| invalid("samples.level", "a level is at most 255"))?;
+    if searches == 0 || searches > nodes {
+        return Err(invalid(
+            "samples.searches",
+            "a level has at least one search, and each at least one node",
+        ));
+    }
+    // Rounding is no reason to refuse it.
+    let (least, most) = (nodes as f64 * 0.999, (nodes as f64).powi(2) * 1.001);
+    if !(least..=most).contains(&squares) {
+        return Err(invalid("samples.squares", "the squares' sum lies between the nodes and their square"));
+    }
+    Ok((level, Sample { searches, nodes, squares }))
 }
 
 /// Reads a claim's result.

@@ -35,7 +35,7 @@ pub trait Plan: Send + Sync {
     fn partial(&self, known: &dyn Knowledge) -> Answer;
 
     /// Whether a claim's search is like those that the open parts take, so that its samples tell of them.
-    fn is_typical(&self, _claim: &Claim) -> bool {
+    fn is_typical(&self, _known: &dyn Knowledge, _claim: &Claim) -> bool {
         true
     }
 

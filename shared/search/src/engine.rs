@@ -148,8 +148,7 @@ pub fn engine_for(
     match problem {
         Problem::Cram(_) => Some(Box::new(CramEngine::new(namespace, table, tables.clone()))),
         Problem::Kalah(problem) => {
-            let tables = tables.kalah(KalahEngine::wish(problem))?;
-            Some(Box::new(KalahEngine::new(problem, namespace, table, tables)))
+            Some(Box::new(KalahEngine::new(problem, namespace, table, tables.clone())?))
         }
         Problem::Konane(problem) => {
             Some(Box::new(crate::konane::KonaneEngine::new(problem, namespace, table)))

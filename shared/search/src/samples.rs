@@ -84,27 +84,42 @@ impl Samples {
         }
     }
 
-    /// How many nodes a tree of this level is thought to have. `None` if there are too few samples to tell.
-    pub fn size(&self, level: u16) -> Option<Range> {
+    /// How trees grow. `None` if there are too few levels to tell.
+    pub fn growth(&self) -> Option<Growth> {
         let points: Vec<Point> = self.levels().map(|(level, sample)| Point::new(level, sample)).collect();
-        if points.len() < LEVELS_MIN {
-            return None;
+        (points.len() >= LEVELS_MIN).then_some(Growth { points })
+    }
+}
+
+/// Sizes of trees by level, also of levels that were not sampled.
+pub struct Growth {
+    /// One for each sampled level, the lowest first.
+    points: Vec<Point>,
+}
+
+impl Growth {
+    /// How many nodes a tree of this level is thought to have.
+    pub fn size(&self, level: u16) -> Range {
+        let (points, at) = (&self.points, f64::from(level));
+        if let Some(point) = points.iter().find(|point| point.level == at) {
+            let nodes = point.log_nodes.exp();
+            return Range { low: nodes, high: nodes };
         }
-        if let Some(sample) = self.0.get(&level) {
-            return Some(Range { low: sample.size(), high: sample.size() });
-        }
-        let floor = points.last().map_or(0.0, |last| last.log_nodes);
         // Next to the end of the game trees grow by laws of their own: the lowest third tells nothing of the highest.
         let upper = |sixths: usize| &points[points.len() - points.len() * sixths / 6..];
-        let carried = [2, 3, 4].map(|sixths| line(upper(sixths), level.into()));
-        let (low, high) = carried.iter().fold((f64::INFINITY, floor), |(low, high), &log_nodes| {
-            (low.min(log_nodes.max(floor)), high.max(log_nodes))
-        });
-        Some(Range { low: low.exp().min(NODES_MAX), high: high.exp().min(NODES_MAX) })
+        // A tree is no smaller than its parts.
+        let floor =
+            points.iter().filter(|point| point.level < at).map(|point| point.log_nodes).fold(0.0, f64::max);
+        let carried = [2, 3, 4].map(|sixths| line(upper(sixths), at).max(floor).exp().min(NODES_MAX));
+        Range {
+            low: carried.iter().copied().fold(f64::INFINITY, f64::min),
+            high: carried.iter().copied().fold(0.0, f64::max),
+        }
     }
 }
 
 /// A level as the fit sees it.
+#[derive(Clone, Copy)]
 struct Point {
     level: f64,
     /// The natural logarithm of the size: sizes grow by factors.
@@ -143,6 +158,10 @@ mod tests {
         (0..).zip(sizes).map(sample).collect()
     }
 
+    fn size(samples: &Samples, level: u16) -> Range {
+        samples.growth().expect("enough levels").size(level)
+    }
+
     fn is_near(found: f64, expected: f64) -> bool {
         (found / expected - 1.0).abs() < 0.02
     }
@@ -150,32 +169,31 @@ mod tests {
     #[test]
     fn steady_growth_is_carried_on() {
         let samples = samples((0..20).map(|level| 500.0 * 1.5_f64.powi(level)));
-        let Range { low, high } = samples.size(60).expect("20 levels");
+        let Range { low, high } = size(&samples, 60);
         let expected = 500.0 * 1.5_f64.powi(40);
         assert!(is_near(low, expected) && is_near(high, expected), "{low} {high} {expected}");
-        let known = samples.size(30).expect("sampled");
+        let known = size(&samples, 30);
         assert!(is_near(known.low, 500.0 * 1.5_f64.powi(10)) && known.low == known.high);
     }
 
     #[test]
     fn growth_that_changes_is_a_range() {
-        let size = |level: f64, change: f64| 500.0 * (0.4 * level + change * level * level).exp();
-        let ranges = [0.005, -0.005].map(|change| {
-            samples((0..24).map(|level| size(f64::from(level), change))).size(60).expect("24 levels")
-        });
+        let size_of = |level: f64, change: f64| 500.0 * (0.4 * level + change * level * level).exp();
+        let ranges = [0.005, -0.005]
+            .map(|change| size(&samples((0..24).map(|level| size_of(f64::from(level), change))), 60));
         let [growing, shrinking] = ranges;
         assert!(growing.high > 1.5 * growing.low && shrinking.high > 1.5 * shrinking.low, "{ranges:?}");
         // The uppermost third is nearest to what comes.
-        assert!(growing.high < size(40.0, 0.005) && shrinking.low > size(40.0, -0.005), "{ranges:?}");
+        assert!(growing.high < size_of(40.0, 0.005) && shrinking.low > size_of(40.0, -0.005), "{ranges:?}");
     }
 
     #[test]
     fn few_levels_tell_nothing_and_a_tree_is_no_smaller_than_its_parts() {
-        assert_eq!(samples((0..8).map(f64::from)).size(40), None);
-        assert_eq!(Samples::default().size(40), None);
+        assert!(samples((0..8).map(f64::from)).growth().is_none());
+        assert!(Samples::default().growth().is_none());
         let shrinking = samples((0..20).map(|level| 1e12 * 0.5_f64.powi(level)));
-        let Range { low, .. } = shrinking.size(60).expect("20 levels");
-        assert!(is_near(low, 1e12 * 0.5_f64.powi(19)), "{low}");
+        let Range { low, .. } = size(&shrinking, 60);
+        assert!(is_near(low, 1e12), "{low}");
     }
 
     #[test]

@@ -11,10 +11,10 @@ use grundy_games::kalah::{
     KalahClaims, KalahPlan, MoveTable, Position, Problem, Rules, parse_opening, replay,
 };
 use grundy_games::plan::{Answer, OpeningAnswer, Plan, Progress};
+use grundy_search::cram::tables::BuiltTables;
 use grundy_search::engine::{Engine, Limits, Verdict};
 use grundy_search::evaluate::{Facts, Known};
 use grundy_search::kalah::KalahEngine;
-use grundy_search::kalah::tables::KalahTables;
 use grundy_search::samples::{Range, SEARCHES_MIN, Sample};
 use grundy_search::table::{Namespace, Table};
 use oracle::Bins;
@@ -52,8 +52,8 @@ fn engine(problem: &Problem) -> KalahEngine {
 }
 
 fn engine_over(problem: &Problem, table: Arc<dyn Table>, bytes: usize) -> KalahEngine {
-    let tables = KalahTables::build(KalahEngine::wish(problem), bytes, 1).expect("there is memory");
-    KalahEngine::new(problem, Namespace(3), table, Arc::new(tables))
+    let tables = Arc::new(BuiltTables::new(bytes));
+    KalahEngine::new(problem, Namespace(3), table, tables).expect("there is memory")
 }
 
 fn answer(problem: &Problem) -> Answer {
@@ -410,7 +410,7 @@ fn samples_tell_how_large_searches_were() {
         // A search lies in one tree of each level at a time, and the mean of squares is at least the square of the mean.
         assert!(nodes <= outcome.nodes && squares * searches as f64 >= (nodes as f64).powi(2), "{level}");
     }
-    let Range { low, high } = outcome.samples.size(40).expect("enough levels");
+    let Range { low, high } = outcome.samples.growth().expect("enough levels").size(40);
     let nodes = outcome.nodes as f64;
     assert!(low < 10.0 * nodes && high > 0.1 * nodes, "{low} to {high}, it was {nodes}");
 }

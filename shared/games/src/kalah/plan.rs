@@ -80,15 +80,17 @@ impl KalahPlan {
     /// The claims that narrow intervals next, most urgent first; none of those that are exact.
     ///
     /// Long games are narrowed from both sides, the easiest step first, so that something is known of each board early. Beside that step a claim
-    /// at a guess is searched from the start: most of the work goes into such claims, and only they tell how much there is.
+    /// where the gain is thought to be is searched from the start: most of the work goes into such claims, and only they tell how much there is.
     fn narrowing(&self, boards: impl Iterator<Item = (Board, Interval)>) -> Vec<Claim> {
         let (mut steps, mut aims) = (Vec::new(), Vec::new());
         for (board, interval) in boards.filter(|(_, interval)| interval.exact().is_none()) {
-            let (margin, guess) = (next_margin(board, interval), board.guess());
-            let way = if is_long(board) { (guess - margin).abs() } else { 0 };
+            let margin = next_margin(board, interval);
+            // At the lower end the claim is known; the next one is not.
+            let aim = aim(board, interval).max(interval.low + 2);
+            let way = if is_long(board) { (aim - margin).abs() } else { 0 };
             steps.push((-way, self.claims.claim(board, margin)));
-            if way > NEAR_GUESS && (interval.low + 1..=interval.high).contains(&guess) {
-                aims.push(self.claims.claim(board, guess));
+            if way > NEAR_AIM {
+                aims.push(self.claims.claim(board, aim));
             }
         }
         steps.sort_by_key(|(rank, _)| *rank);
@@ -230,25 +232,28 @@ impl KalahPlan {
 /// Boards of at most so many seeds are solved soon: the first claim about them is the one that a guess makes likeliest to decide.
 const SEEDS_SOON: i16 = 64;
 
-/// A claim of a long game that is at most so far from the guess is as hard as those that decide its value, more or less.
-const NEAR_GUESS: i16 = 4;
+/// A claim of a long game that is at most so far from where the gain is thought to be is as hard as those that decide it, more or less.
+const NEAR_AIM: i16 = 4;
+
+/// Where a gain is thought to be: at the guess, or at the end of the interval that is nearest to it.
+fn aim(board: Board, Interval { low, high }: Interval) -> i16 {
+    board.guess().clamp(low, high)
+}
 
 /// Whether something is to be known of a board long before its value is.
 fn is_long(board: Board) -> bool {
     board.seeds() > SEEDS_SOON
 }
 
-/// The margin to ask next about an interval of a long game that has an end far from the guess: a quarter of the way from its further end to the guess.
+/// The margin to ask next about an interval of a long game that has an end far from the aim: a quarter of the way from its further end to there.
 /// Claims are the easier the further they are from the value, by some factor for each seed, so all these steps take little more than the last of them.
-fn step(board: Board, Interval { low, high }: Interval) -> Option<i16> {
-    let guess = board.guess();
-    let (below, above) = (guess - low, high - guess);
+fn step(board: Board, interval: Interval) -> Option<i16> {
+    let Interval { low, high } = interval;
+    let aim = aim(board, interval);
+    let (below, above) = (aim - low, high - aim);
     let quarter = |way: i16| (way / 8 * 2).max(2);
-    (is_long(board) && below.max(above) > NEAR_GUESS).then(|| {
-        let margin = if below >= above { low + quarter(below) } else { high + 2 - quarter(above) };
-        // The guess may lie outside of the interval.
-        margin.clamp(low + 2, high)
-    })
+    (is_long(board) && below.max(above) > NEAR_AIM)
+        .then(|| if below >= above { low + quarter(below) } else { high + 2 - quarter(above) })
 }
 
 /// The margin to ask next about an interval that is not exact: always above `low` and at most `high`.
@@ -305,11 +310,15 @@ impl Plan for KalahPlan {
         Answer::Openings { asked_at_least, value: self.best(&openings), openings }
     }
 
-    fn is_typical(&self, claim: &Claim) -> bool {
+    fn is_typical(&self, known: &dyn Knowledge, claim: &Claim) -> bool {
+        // Whatever a bound asks is what it takes.
+        if !is_long(self.position.board()) || matches!(self.question, Question::AtLeast(_)) {
+            return true;
+        }
         let Ok((board, margin)) = self.claims.decode(claim) else {
             return false;
         };
-        !is_long(board) || (board.guess() - margin).abs() <= NEAR_GUESS
+        (aim(board, self.interval(known, board)) - margin).abs() <= NEAR_AIM
     }
 
     fn open_parts(&self, known: &dyn Knowledge) -> Vec<OpenPart> {

@@ -81,7 +81,7 @@ pub struct BuiltTables {
 impl EngineTables for BuiltTables {
     fn kalah(&self, wish: KalahWish) -> Option<Arc<KalahTables>> {
         let mut kalah = self.kalah.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, tables)) = kalah.iter().find(|(of, _)| *of == wish) {
+        if let Some((_, tables)) = kalah.iter().find(|(of, _)| of.serves(wish)) {
             return Some(Arc::clone(tables));
         }
         let tables = Arc::new(KalahTables::build(wish, self.bytes, 1)?);

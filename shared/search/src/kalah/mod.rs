@@ -10,13 +10,14 @@ pub mod search;
 pub mod sides;
 pub mod tables;
 
-use crate::engine::{Engine, Limits, Outcome, Stopped, Verdict};
+use crate::engine::{Engine, EngineTables, Limits, Outcome, Stopped, Verdict};
 use crate::numbers::Numbers;
+use crate::samples::Samples;
 use crate::table::{Namespace, Table};
 use grundy_games::claim::{Claim, ClaimError, ClaimRules, Expansion, Fact};
 use grundy_games::kalah::{Board, KalahClaims, Problem, child_margin};
 use search::{Decided, Search};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tables::{KalahTables, KalahWish};
 
 /// So many more seeds in play are taken to make a proof twice as large.
@@ -25,21 +26,49 @@ const SEEDS_PER_DOUBLING: i16 = 4;
 /// Decides claims of one problem's rules.
 pub struct KalahEngine {
     claims: KalahClaims,
-    tables: Arc<KalahTables>,
+    /// Where tables come from.
+    source: Arc<dyn EngineTables>,
+    /// For boards of so many seeds.
+    wish: KalahWish,
+    /// The tables in use; none while it rests.
+    held: Option<Arc<KalahTables>>,
+    /// The tables that it had last. As long as others use them they are at hand.
+    last: Weak<KalahTables>,
     namespace: Namespace,
     table: Arc<dyn Table>,
 }
 
 impl KalahEngine {
-    /// An engine over tables that other engines may share.
+    /// An engine over tables that other engines may share. `None` if there is no memory for them.
     pub fn new(
         problem: &Problem,
         namespace: Namespace,
         table: Arc<dyn Table>,
-        tables: Arc<KalahTables>,
-    ) -> Self {
+        source: Arc<dyn EngineTables>,
+    ) -> Option<Self> {
         let claims = KalahClaims::new(problem.position().houses(), problem.rules());
-        Self { claims, tables, namespace, table }
+        let wish = Self::wish(problem);
+        let tables = source.kalah(wish)?;
+        let last = Arc::downgrade(&tables);
+        Some(Self { claims, source, wish, held: Some(tables), last, namespace, table })
+    }
+
+    /// The tables, if somebody has them.
+    fn at_hand(&self) -> Option<Arc<KalahTables>> {
+        self.held.clone().or_else(|| self.last.upgrade())
+    }
+
+    /// Tables for boards of so many seeds. `None` if there is no memory for them, or if whoever builds them is told to stop.
+    fn hold(&mut self, seeds: i16) -> Option<Arc<KalahTables>> {
+        let seeds = seeds.clamp(0, u8::MAX.into()) as u8;
+        if seeds > self.wish.seeds {
+            // The others go first, so that there is room.
+            self.wish.seeds = seeds;
+            (self.held, self.last) = (None, Weak::new());
+        }
+        self.held = self.at_hand().or_else(|| self.source.kalah(self.wish));
+        self.last = self.held.as_ref().map_or_else(Weak::new, Arc::downgrade);
+        self.held.clone()
     }
 
     /// The tables that a problem wants.
@@ -48,8 +77,8 @@ impl KalahEngine {
         KalahWish { houses: problem.position().houses(), rules: problem.rules(), seeds }
     }
 
-    fn search<'a>(&'a self, limits: &'a Limits<'a>) -> Search<'a> {
-        Search::new(self.claims.table(), &self.tables, &*self.table, self.namespace, limits)
+    fn search<'a>(&'a self, tables: &'a KalahTables, limits: &'a Limits<'a>) -> Search<'a> {
+        Search::new(self.claims.table(), tables, &*self.table, self.namespace, limits)
     }
 
     /// The two claims that bound a board's gain, where tables say more than the rules: a search often finds out more than was asked.
@@ -92,8 +121,17 @@ impl KalahEngine {
 impl Engine for KalahEngine {
     fn decide(&mut self, claim: &Claim, limits: &Limits<'_>) -> Result<Outcome, ClaimError> {
         let (board, margin) = self.claims.decode(claim)?;
+        let Some(tables) = self.hold(board.seeds()) else {
+            let numbers =
+                self.claims.decided(claim)?.map_or_else(|| estimate(board, margin), Numbers::decided);
+            let verdict = match numbers.truth() {
+                Some(truth) => Verdict::Decided(truth),
+                None => Verdict::Open { numbers, children: Vec::new() },
+            };
+            return Ok(Outcome { verdict, nodes: 0, facts: Vec::new(), samples: Samples::default() });
+        };
         let _presence = crate::together::CROWD.join();
-        let mut search = self.search(limits);
+        let mut search = self.search(&tables, limits);
         let verdict = match search.gains_at_least(board, margin) {
             Ok(truth) => Verdict::Decided(truth),
             Err(Stopped) => self.open(claim, &search)?,
@@ -120,8 +158,21 @@ impl Engine for KalahEngine {
         let (board, margin) = self.claims.decode(&fact.claim)?;
         let (stop, progress) = Default::default();
         let limits = Limits { nodes: 0, report_work_min: u64::MAX, stop: &stop, progress: &progress };
-        self.search(&limits).learn(Decided { board, margin, truth: fact.truth, work: fact.work });
+        // Tables that nobody searches with are not brought back for it.
+        if let Some(tables) = self.at_hand() {
+            self.search(&tables, &limits).learn(Decided {
+                board,
+                margin,
+                truth: fact.truth,
+                work: fact.work,
+            });
+        }
         Ok(())
+    }
+
+    /// Lets go of the tables, so that those of other problems find room.
+    fn rest(&mut self) {
+        self.held = None;
     }
 }
 
