@@ -19,6 +19,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::{Duration, Instant};
 
 /// The table's size unless told otherwise: positions that are answered in one go need no more.
 const TABLE_BYTES_DEFAULT: u64 = 256 << 20;
@@ -67,6 +68,9 @@ pub(super) fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
     searching.join().map_err(|_| Failure::message(Exit::Failed, "the search panicked"))?
 }
 
+/// Answers are held back for at most so long while others are worked on: many small ones are written together.
+const FLUSH_AFTER: Duration = Duration::from_millis(100);
+
 /// Answers lines until there are no more, or nobody reads the answers. A bad line is complained about and answered by nothing.
 fn answer_lines(
     mut evaluator: Evaluator,
@@ -78,12 +82,14 @@ fn answer_lines(
     let mut output = BufWriter::with_capacity(1 << 16, output);
     let mut line = Vec::new();
     let mut exit = Exit::Done;
+    let mut flushed = Instant::now();
     for number in 1u64.. {
-        if input.buffer().is_empty() {
-            // The next read may wait for somebody who waits for these answers.
+        // The next read may wait for somebody who waits for these answers, and the next answer may take long.
+        if input.buffer().is_empty() || flushed.elapsed() >= FLUSH_AFTER {
+            flushed = Instant::now();
             match output.flush() {
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(exit),
-                flushed => flushed?,
+                done => done?,
             }
         }
         if !read_line(&mut input, &mut line)? {

@@ -386,6 +386,22 @@ fn a_true_claim_comes_with_a_move_that_shows_it() {
     }
 }
 
+/// An engine that was made for few seeds gets the tables that more seeds want, and one that rested gets its tables back.
+#[test]
+fn an_engine_gets_the_tables_that_a_claim_wants() {
+    let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+    let (small, large) = (problem("standard", "3,1", "gain"), problem("standard", "3,4", "gain"));
+    let claim = KalahClaims::new(3, Rules::Standard).claim(large.position().board(), 4);
+    let nodes = |engine: &mut KalahEngine| engine.decide(&claim, &limits).expect("well formed").nodes;
+    let fresh = nodes(&mut engine_over(&large, Arc::new(NoTable), 64 << 20));
+    assert!(fresh > 0);
+    let mut engine = engine_over(&small, Arc::new(NoTable), 64 << 20);
+    assert_eq!(nodes(&mut engine), fresh);
+    engine.rest();
+    assert_eq!(nodes(&mut engine), 0, "what was found is still in the tables, which their source keeps");
+}
+
 #[test]
 fn a_stopped_search_says_so() {
     let problem = problem("standard", "6,4", "gain");
