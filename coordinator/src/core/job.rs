@@ -375,9 +375,9 @@ impl Claims {
         Ok(true)
     }
 
-    /// How much is left, as far as samples tell.
+    /// How much work the open parts of the answer are, as far as samples tell.
     fn estimate(&self) -> Option<Estimate> {
-        Estimate::new(&self.plan.open_parts(&self.known()), &self.samples)
+        Estimate::new(&self.samples, || self.plan.open_parts(&self.known()))
     }
 
     fn set_hold(&mut self, claim: &Claim, hold: Hold) {
