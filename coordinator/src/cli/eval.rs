@@ -38,7 +38,7 @@ pub(super) struct Args {
     /// What to find out [default: nimber (cram), outcome (konane), gain (kalah), finish any (peg)]
     #[arg(long)]
     question: Option<String>,
-    /// Kalah: the rules variant, standard or empty-capture
+    /// Kalah: the rules variant, standard or empty-capture. Peg: triangular for the triangular lattice
     #[arg(long)]
     rules: Option<String>,
     #[command(flatten)]

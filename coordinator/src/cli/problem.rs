@@ -34,7 +34,7 @@ impl Game {
 pub(super) struct ProblemArgs {
     /// The game
     pub game: Game,
-    /// The position, rows joined by `|`; or a start: 3x12 (cram), 6x6 (konane), 6,4 (kalah: houses, seeds), english (peg)
+    /// The position, rows joined by `|`; or a start: 3x12 (cram), 6x6 (konane), 6,4 (kalah: houses, seeds), english, european or triangle5 (peg)
     pub position: String,
     #[command(flatten)]
     pub flags: Flags,
@@ -53,7 +53,7 @@ pub(super) struct Flags {
     /// What to find out: nimber or outcome (cram), winner or outcome (konane), values or gain (kalah), 'finish d4' (peg)
     #[arg(long)]
     pub question: Option<String>,
-    /// Kalah: the rules variant, standard or empty-capture
+    /// Kalah: the rules variant, standard or empty-capture. Peg: triangular for a picture on the triangular lattice
     #[arg(long)]
     pub rules: Option<String>,
     /// Kalah: only this opening turn, houses joined by `-`, such as 3-6
@@ -118,13 +118,17 @@ fn value(flag: &'static str, error: impl ToString) -> FlagError {
 /// Turns a game, a position's text and flags into the problem's canonical fields.
 pub(super) fn fields(game: Game, position: &str, flags: &Flags) -> Result<Fields, FlagError> {
     flags.check(game)?;
+    let mut rules = flags.rules.clone().unwrap_or_default();
     let (position, question) = match game {
         Game::Cram => (position.to_owned(), flags.question.clone().unwrap_or_default()),
         Game::Kalah => (position.to_owned(), kalah_question(flags)?),
         Game::Konane => (konane_position(position, flags)?, flags.question.clone().unwrap_or_default()),
-        Game::Peg => peg_position(position, flags)?,
+        Game::Peg => {
+            let fields = peg_position(position, flags)?;
+            rules = fields.rules;
+            (fields.position, fields.question)
+        }
     };
-    let rules = flags.rules.clone().unwrap_or_default();
     let fields = Fields { game: game.name().to_owned(), rules, position, question };
     Ok(Problem::from_fields(&fields)?.to_fields())
 }
@@ -133,7 +137,7 @@ impl Flags {
     /// Refuses flags that other games have.
     fn check(&self, game: Game) -> Result<(), FlagError> {
         let given: [(&'static str, bool, &[Game]); 7] = [
-            ("rules", self.rules.is_some(), &[Game::Kalah]),
+            ("rules", self.rules.is_some(), &[Game::Kalah, Game::Peg]),
             ("opening", self.opening.is_some(), &[Game::Kalah]),
             ("at-least", self.at_least.is_some(), &[Game::Kalah]),
             ("start", self.start.is_some(), &[Game::Konane, Game::Peg]),
@@ -204,8 +208,8 @@ fn konane_position(text: &str, flags: &Flags) -> Result<String, FlagError> {
     }
 }
 
-/// A picture, or a named board's start; and the question.
-fn peg_position(text: &str, flags: &Flags) -> Result<(String, String), FlagError> {
+/// A picture with its rules, or a named board's start, which has its own; and the question.
+fn peg_position(text: &str, flags: &Flags) -> Result<Fields, FlagError> {
     if flags.finish.is_some() && flags.question.is_some() {
         return Err(FlagError::Conflict { flag: "--question", reason: "--finish makes the question" });
     }
@@ -213,9 +217,11 @@ fn peg_position(text: &str, flags: &Flags) -> Result<(String, String), FlagError
         let named =
             flags.question.as_deref().map(|question| question.strip_prefix("finish ").unwrap_or(question));
         let finish = flags.finish.as_deref().or(named);
+        if flags.rules.is_some() {
+            return Err(FlagError::Conflict { flag: "--rules", reason: "a named board has its own" });
+        }
         let problem = peg::Problem::named(text, flags.start.as_deref(), finish);
-        let Fields { position, question, .. } = problem.map_err(|error| value("peg", error))?.to_fields();
-        return Ok((position, question));
+        return Ok(problem.map_err(|error| value("peg", error))?.to_fields());
     }
     if flags.start.is_some() {
         return Err(FlagError::Conflict {
@@ -227,7 +233,8 @@ fn peg_position(text: &str, flags: &Flags) -> Result<(String, String), FlagError
         Some(finish) => format!("finish {finish}"),
         None => flags.question.clone().unwrap_or_default(),
     };
-    Ok((text.to_owned(), question))
+    let rules = flags.rules.clone().unwrap_or_default();
+    Ok(Fields { game: Game::Peg.name().to_owned(), rules, position: text.to_owned(), question })
 }
 
 #[cfg(test)]
@@ -268,6 +275,8 @@ mod tests {
             ("peg  oo.  --finish  c1", "peg oo., finish c1"),
             ("peg  oo.", "peg oo., finish any"),
             ("peg  english", "peg ##ooo##|##ooo##|ooooooo|ooo.ooo|ooooooo|##ooo##|##ooo##, finish d4"),
+            ("peg  triangle3", "peg .##|oo#|ooo, triangular, finish a1"),
+            ("peg  oo.  --rules  triangular", "peg oo., triangular, finish any"),
             (
                 "peg  english  --start  d1  --finish  any",
                 "peg ##o.o##|##ooo##|ooooooo|ooooooo|ooooooo|##ooo##|##ooo##, finish any",
@@ -296,6 +305,7 @@ mod tests {
             ("kalah  6,4  --rules  house", "unknown rules 'house'"),
             ("peg  oo.  --start  a1", "--start cannot be given here"),
             ("peg  oo.  --finish  c1  --question  finish c1", "--question cannot be given here"),
+            ("peg  triangle5  --rules  triangular", "--rules cannot be given here"),
             ("peg  french", "unknown board 'french'"),
             ("cram  3y4", "cram: "),
             ("chess  8x8", "invalid value 'chess'"),

@@ -1,6 +1,6 @@
 //! Peg solitaire boards: notation, jumps, symmetries and position classes.
 
-use grundy_games::peg::{Finish, Geometry, JumpTable, NAMED_BOARDS, NotationError, Problem};
+use grundy_games::peg::{Finish, Geometry, JumpTable, Lattice, NAMED_BOARDS, NotationError, Problem};
 use grundy_games::problem::{self, Approach, Fields};
 use proptest::prelude::*;
 
@@ -20,6 +20,10 @@ fn picture() -> impl Strategy<Value = String> {
             prop::collection::vec(row, height).prop_map(|rows| rows.join("|"))
         })
         .prop_filter("a peg", |picture| picture.contains('o'))
+}
+
+fn lattice() -> impl Strategy<Value = Lattice> {
+    prop_oneof![Just(Lattice::Square), Just(Lattice::Triangular)]
 }
 
 /// A picture's geometry and pegs.
@@ -106,6 +110,54 @@ fn jumps_of_known_boards() {
 }
 
 #[test]
+fn triangles() {
+    for (name, picture, jumps) in [
+        ("triangle2", ".#|oo", 0),
+        ("triangle3", ".##|oo#|ooo", 6),
+        ("triangle5", ".####|oo###|ooo##|oooo#|ooooo", 36),
+    ] {
+        let problem = Problem::named(name, None, None).expect("a triangle");
+        let fields = problem.to_fields();
+        assert_eq!(
+            [fields.rules.as_str(), &fields.position, &fields.question],
+            ["triangular", picture, "finish a1"]
+        );
+        assert_eq!(
+            Problem::from_text(&fields.rules, &fields.position, &fields.question),
+            Ok(problem.clone())
+        );
+        assert_eq!(problem.geometry().jumps().len(), jumps, "{name}");
+        assert_eq!(problem.geometry().symmetries().len(), 6, "{name}");
+    }
+    let order =
+        |name, start, finish| Problem::named(name, Some(start), finish).expect("a triangle").orbits().order();
+    assert_eq!(order("triangle5", "a1", None), 2);
+    assert_eq!(order("triangle5", "a2", None), 1);
+    assert_eq!(order("triangle5", "b3", Some("any")), 2);
+    // The triangle of four rows has a hole in its middle.
+    assert_eq!(order("triangle4", "b3", None), 6);
+    let longest = Problem::named("triangle10", None, None).expect("a triangle");
+    assert_eq!(longest.geometry().len(), 55);
+    for name in ["triangle", "triangle1", "triangle11", "triangle05", "triangle5x", "Triangle5"] {
+        assert_eq!(Problem::named(name, None, None), Err(NotationError::BoardName { name: name.to_owned() }));
+    }
+}
+
+#[test]
+fn hexagons() {
+    let picture = "ooo##|oooo#|oo.oo|#oooo|##ooo";
+    let geometry = Geometry::parse_on(Lattice::Triangular, picture).expect("a picture").0;
+    assert_eq!(geometry.symmetries().len(), 12);
+    let order =
+        |question| Problem::from_text("triangular", picture, question).expect("a problem").orbits().order();
+    // Of the twelve that keep the centre the six turns are used.
+    assert_eq!((order("finish c3"), order("finish a1"), order("finish b2")), (6, 2, 2));
+    // 8x8 has the most jumps: 2 directions x (2 x 8 lines x 6 + the diagonals' 36).
+    let largest = Geometry::parse_on(Lattice::Triangular, &["oooooooo"; 8].join("|")).expect("a picture").0;
+    assert_eq!(largest.jumps().len(), 264);
+}
+
+#[test]
 fn columns_past_z() {
     let (geometry, _) = parse(&"o".repeat(64));
     let names: Vec<String> = geometry.holes().map(|hole| geometry.name(hole)).collect();
@@ -131,8 +183,8 @@ proptest! {
 
     /// The table finds what the rule finds, a jump changes what it should, and the class stays.
     #[test]
-    fn jump_table_agrees_with_the_rule(picture in picture()) {
-        let (geometry, board) = parse(&picture);
+    fn jump_table_agrees_with_the_rule(lattice in lattice(), picture in picture()) {
+        let (geometry, board) = Geometry::parse_on(lattice, &picture)?;
         let legal = JumpTable::new(&geometry).legal(board);
         let jumps = geometry.jumps();
         for (index, jump) in jumps.iter().enumerate() {
@@ -151,12 +203,18 @@ proptest! {
 
     /// Orbits are those of the group, computed hole by hole.
     #[test]
-    fn orbits_agree_with_the_symmetries(picture in picture(), other in any::<u64>(), finish in any::<prop::sample::Index>()) {
-        let (geometry, start) = parse(&picture);
+    fn orbits_agree_with_the_symmetries(
+        lattice in lattice(),
+        picture in picture(),
+        other in any::<u64>(),
+        finish in any::<prop::sample::Index>(),
+    ) {
+        let (geometry, start) = Geometry::parse_on(lattice, &picture)?;
+        let rules = if lattice == Lattice::Square { "" } else { "triangular" };
         let board = other & geometry.full();
         let holes: Vec<_> = geometry.holes().collect();
         let finish = *finish.get(&holes);
-        let problem = Problem::from_text("", &picture, &format!("finish {}", geometry.name(finish))).expect("a problem");
+        let problem = Problem::from_text(rules, &picture, &format!("finish {}", geometry.name(finish))).expect("a problem");
         let kept = |image: &dyn Fn(u64) -> u64| image(start) == start && image(finish.board()) == finish.board();
         let mut images: Vec<u64> = geometry.symmetries().iter()
             .filter(|symmetry| kept(&|board| symmetry.apply(board)))
@@ -170,7 +228,7 @@ proptest! {
         prop_assert_eq!(Some(found.greatest()), images.iter().copied().max());
         images.sort_unstable();
         images.dedup();
-        prop_assert_eq!(found.orbit() as usize, images.len());
+        prop_assert_eq!(orbits.size(&found) as usize, images.len());
         for image in images {
             prop_assert_eq!(orbits.canonical(image), found.least());
             prop_assert_eq!(image.count_ones(), board.count_ones());
@@ -182,10 +240,10 @@ proptest! {
     }
 
     #[test]
-    fn problems_round_trip(picture in picture(), finish in any::<prop::sample::Index>()) {
+    fn problems_round_trip(rules in prop_oneof![Just(""), Just("triangular")], picture in picture(), finish in any::<prop::sample::Index>()) {
         let (geometry, _) = parse(&picture);
         let names: Vec<_> = geometry.holes().map(|hole| geometry.name(hole)).chain(["any".to_owned()]).collect();
-        let problem = Problem::from_text("", &picture, &format!("finish {}", finish.get(&names)))?;
+        let problem = Problem::from_text(rules, &picture, &format!("finish {}", finish.get(&names)))?;
         let fields = problem.to_fields();
         prop_assert_eq!(Problem::from_text(&fields.rules, &fields.position, &fields.question), Ok(problem));
     }

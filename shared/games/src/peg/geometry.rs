@@ -26,9 +26,47 @@ impl Hole {
     }
 }
 
-/// The holes of a board in their rectangle. Two geometries are equal when their pictures are.
+/// Which holes are neighbours in a line.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Lattice {
+    /// Along rows and columns: four neighbours.
+    #[default]
+    Square,
+    /// Along rows, columns and the diagonal that goes down to the right: six neighbours. It is the triangular lattice with
+    /// each row of the picture shifted left by half a cell against the row above.
+    Triangular,
+}
+
+impl Lattice {
+    /// The steps to half of the neighbours; the others lie opposite.
+    fn steps(self) -> &'static [(isize, isize)] {
+        match self {
+            Self::Square => &[(1, 0), (0, 1)],
+            Self::Triangular => &[(1, 0), (0, 1), (1, 1)],
+        }
+    }
+
+    /// The linear maps that take neighbours to neighbours, as rows of matrices over (column, row), the identity first.
+    fn maps(self) -> Vec<[[isize; 2]; 2]> {
+        // The group is made by a turn (a quarter, or a sixth) and the exchange of columns and rows.
+        let (turn, order) = match self {
+            Self::Square => ([[0, -1], [1, 0]], 4),
+            Self::Triangular => ([[1, -1], [1, 0]], 6),
+        };
+        let mut map = [[1, 0], [0, 1]];
+        let mut maps = Vec::new();
+        for _ in 0..order {
+            maps.extend([map, [map[1], map[0]]]);
+            map = turn.map(|row| [0, 1].map(|column| row[0] * map[0][column] + row[1] * map[1][column]));
+        }
+        maps
+    }
+}
+
+/// The holes of a board in their rectangle. Two geometries are equal when their lattices and pictures are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Geometry {
+    lattice: Lattice,
     /// Columns of the picture.
     columns: usize,
     /// Rows of the picture.
@@ -38,11 +76,19 @@ pub struct Geometry {
 }
 
 impl Geometry {
+    /// Reads a picture on the square lattice: the holes, and the board of pegs.
+    ///
+    /// # Errors
+    /// As [`Geometry::parse_on`].
+    pub fn parse(picture: &str) -> Result<(Self, u64), NotationError> {
+        Self::parse_on(Lattice::Square, picture)
+    }
+
     /// Reads a picture: the holes, and the board of pegs.
     ///
     /// # Errors
     /// [`NotationError`] for a picture that is no rectangle of `o`, `.` and `#`, or is too large, or shows no peg.
-    pub fn parse(picture: &str) -> Result<(Self, u64), NotationError> {
+    pub fn parse_on(lattice: Lattice, picture: &str) -> Result<(Self, u64), NotationError> {
         let columns = picture.split('|').next().unwrap_or_default().chars().count();
         let rows = picture.split('|').count();
         if rows > SIDE_MAX || columns > SIDE_MAX {
@@ -74,10 +120,15 @@ impl Geometry {
         if board == 0 {
             return Err(NotationError::NoPeg);
         }
-        Ok((Self { columns, rows, cells }, board))
+        Ok((Self { lattice, columns, rows, cells }, board))
     }
 
-    /// The board as a one-line picture; bits outside the holes are not shown. The inverse of [`Geometry::parse`].
+    /// Which holes are neighbours.
+    pub fn lattice(&self) -> Lattice {
+        self.lattice
+    }
+
+    /// The board as a one-line picture; bits outside the holes are not shown. The inverse of [`Geometry::parse_on`].
     pub fn picture(&self, board: u64) -> String {
         let row = |y| {
             let cell = |x| match self.hole_at(x, y) {
@@ -158,14 +209,11 @@ impl Geometry {
         let mut jumps = Vec::new();
         for over in self.holes() {
             let (x, y) = self.cell(over);
-            let ends = [
-                (x.checked_sub(1).map(|left| (left, y)), (x + 1, y)),
-                (y.checked_sub(1).map(|above| (x, above)), (x, y + 1)),
-            ];
-            for (first, second) in ends {
-                let first = first.and_then(|(x, y)| self.hole_at(x, y));
-                let second = self.hole_at(second.0, second.1);
-                if let (Some(first), Some(second)) = (first, second) {
+            for &(dx, dy) in self.lattice.steps() {
+                let end = |sign: isize| {
+                    self.hole_at(x.checked_add_signed(sign * dx)?, y.checked_add_signed(sign * dy)?)
+                };
+                if let (Some(first), Some(second)) = (end(-1), end(1)) {
                     jumps.push(Jump { from: first, over, to: second });
                     jumps.push(Jump { from: second, over, to: first });
                 }
@@ -174,25 +222,28 @@ impl Geometry {
         jumps
     }
 
-    /// The symmetries of the square that map the holes onto the holes, each permutation of the holes once, the
-    /// identity first. A group of 1, 2, 4 or 8 elements. Empty margins of the picture do not matter.
+    /// The symmetries of the lattice that map the holes onto the holes, each permutation of the holes once, the
+    /// identity first. A group of 1, 2, 4 or 8 elements on the square lattice, of 1, 2, 3, 4, 6 or 12 on the triangular one.
+    /// Empty margins of the picture do not matter.
     pub fn symmetries(&self) -> Vec<Symmetry> {
-        let (left, right, top, bottom) = self.bounds();
-        let (width, height) = (right - left, bottom - top);
         let mut found: Vec<Symmetry> = Vec::new();
-        for (transpose, mirror_x, mirror_y) in
-            (0..8).map(|bits| (bits & 4 != 0, bits & 1 != 0, bits & 2 != 0))
-        {
-            let image = |&(x, y): &(usize, usize)| {
-                let (x, y) = (x - left, y - top);
-                let x = if mirror_x { width - x } else { x };
-                let y = if mirror_y { height - y } else { y };
-                let (x, y) = if transpose { (y, x) } else { (x, y) };
-                self.hole_at(x + left, y + top)
+        for [across, down] in self.lattice.maps() {
+            let mapped = |&(x, y): &(usize, usize)| {
+                let along = |row: [isize; 2]| row[0] * x as isize + row[1] * y as isize;
+                (along(across), along(down))
+            };
+            // A shape that is mapped onto itself, but for a shift, is shifted back by its least column and row.
+            let least = |coordinates: &mut dyn Iterator<Item = isize>| coordinates.min().unwrap_or(0);
+            let (left, _, top, _) = self.bounds();
+            let dx = left as isize - least(&mut self.cells.iter().map(|cell| mapped(cell).0));
+            let dy = top as isize - least(&mut self.cells.iter().map(|cell| mapped(cell).1));
+            let image = |cell| {
+                let (x, y) = mapped(cell);
+                self.hole_at(usize::try_from(x + dx).ok()?, usize::try_from(y + dy).ok()?)
             };
             // Maps between cells are one to one, so an image that is a hole for every hole makes a permutation.
             if let Some(images) = self.cells.iter().map(image).collect() {
-                let symmetry = Symmetry::new(images);
+                let symmetry = Symmetry::new(images, across[0] * down[1] - across[1] * down[0] > 0);
                 if !found.contains(&symmetry) {
                     found.push(symmetry);
                 }
@@ -204,14 +255,17 @@ impl Geometry {
     /// The position class of a board: no jump changes it, so no board is reached from one of another class.
     ///
     /// Colour the diagonals in turn with three colours. A jump changes the pegs on each colour by one, so the
-    /// parities of the three stay equal, or unequal, to one another. Both directions of diagonals give two bits each.
-    /// (Reiss 1857; Beasley, The Ins and Outs of Peg Solitaire.)
+    /// parities of the three stay equal, or unequal, to one another. Both directions of diagonals give two bits each; on the
+    /// triangular lattice jumps stay on the diagonals of one direction, so only the other counts.
+    /// (Reiss 1857; Beasley, The Ins and Outs of Peg Solitaire; Bell, Solving Triangular Peg Solitaire, 2008.)
     pub fn class(&self, board: u64) -> u8 {
         let mut parities = [[0u8; 3]; 2];
         for hole in self.holes().filter(|hole| board & hole.board() != 0) {
             let (x, y) = self.cell(hole);
             parities[0][(x + y) % 3] ^= 1;
-            parities[1][(x + SIDE_MAX * 3 - y) % 3] ^= 1;
+            if self.lattice == Lattice::Square {
+                parities[1][(x + SIDE_MAX * 3 - y) % 3] ^= 1;
+            }
         }
         parities.iter().fold(0, |class, [a, b, c]| class << 2 | (a ^ b) << 1 | (b ^ c))
     }

@@ -25,8 +25,8 @@ impl Jump {
     }
 }
 
-/// Words of a set of jumps. Each of 64 holes is jumped over in at most four directions, so 256 bits hold any board's jumps.
-pub const JUMP_WORDS: usize = HOLES_MAX * 4 / 64;
+/// Words of a set of jumps. Each of 64 holes is jumped over in at most six directions, so 384 bits hold any board's jumps.
+pub const JUMP_WORDS: usize = HOLES_MAX * 6 / 64;
 
 /// The legal jumps of boards, eight holes at a time.
 ///

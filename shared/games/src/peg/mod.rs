@@ -1,4 +1,4 @@
-//! Peg solitaire: boards of up to 64 holes, orthogonal jumps, and counting problems about them.
+//! Peg solitaire: boards of up to 64 holes on the square or the triangular lattice, and counting problems about them.
 //!
 //! ```text
 //!     a b c d e f g
@@ -12,7 +12,17 @@
 //! ```
 //!
 //! On one line the rows are joined by `|`. A jump takes a peg over a neighbouring peg into the empty hole behind it,
-//! along a row or a column, and removes the peg jumped over.
+//! along a row or a column, and removes the peg jumped over. On the triangular lattice ([`Lattice`]) it may also go along the
+//! diagonals from `a1` to `b2`:
+//!
+//! ```text
+//!     a b c d e                     .
+//!   1 . # # # #                    o o
+//!   2 o o # # #                   o o o         triangle5, drawn as a picture and as it looks;
+//!   3 o o o # #                  o o o o        rules: triangular
+//!   4 o o o o #                 o o o o o
+//!   5 o o o o o
+//! ```
 
 mod geometry;
 mod jumps;
@@ -20,8 +30,8 @@ mod notation;
 mod problem;
 mod symmetry;
 
-pub use geometry::{Geometry, HOLES_MAX, Hole, SIDE_MAX};
+pub use geometry::{Geometry, HOLES_MAX, Hole, Lattice, SIDE_MAX};
 pub use jumps::{JUMP_WORDS, Jump, JumpTable};
 pub use notation::NotationError;
-pub use problem::{Finish, NAMED_BOARDS, Problem};
+pub use problem::{Finish, NAMED_BOARDS, Problem, TRIANGULAR};
 pub use symmetry::{Images, LANES, Orbits, Symmetry};

@@ -70,14 +70,18 @@ pub enum NotationError {
         /// What was given.
         question: String,
     },
-    /// Peg solitaire has one set of rules.
-    #[error("unknown rules '{rules}': peg solitaire has no variants, expected nothing")]
+    /// The rules name the lattice.
+    #[error(
+        "unknown rules '{rules}': expected nothing, or 'triangular' for jumps along one diagonal as well"
+    )]
     Rules {
         /// What was given.
         rules: String,
     },
     /// A board name that is not known.
-    #[error("unknown board '{name}': expected english, european or a picture such as 'oo.|ooo'")]
+    #[error(
+        "unknown board '{name}': expected english, european, triangle2 to triangle10 or a picture such as 'oo.|ooo'"
+    )]
     BoardName {
         /// What was given.
         name: String,

@@ -1,6 +1,6 @@
 //! Counting problems: a board to start from and where the last peg must end.
 
-use super::geometry::{Geometry, Hole};
+use super::geometry::{Geometry, Hole, Lattice};
 use super::notation::NotationError;
 use super::symmetry::Orbits;
 use crate::problem::Fields;
@@ -10,6 +10,12 @@ pub const NAMED_BOARDS: [(&str, &str); 2] = [
     ("english", "##ooo##|##ooo##|ooooooo|ooo.ooo|ooooooo|##ooo##|##ooo##"),
     ("european", "##ooo##|#ooooo#|ooooooo|ooo.ooo|ooooooo|#ooooo#|##ooo##"),
 ];
+
+/// The rules of a problem on the triangular lattice; those on the square lattice are empty.
+pub const TRIANGULAR: &str = "triangular";
+
+/// The rows of the named triangles: with one there is no peg to start with, eleven have more holes than a board may have.
+const TRIANGLE_ROWS: std::ops::RangeInclusive<usize> = 2..=10;
 
 /// Where the last peg must be.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -32,16 +38,18 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Reads a problem from the fields of a job: no rules, a picture of the start, and `finish d4`, `finish any` or
+    /// Reads a problem from the fields of a job: the lattice (nothing, or [`TRIANGULAR`]), a picture of the start, and `finish d4`, `finish any` or
     /// nothing, which means any.
     ///
     /// # Errors
     /// [`NotationError`] names the place and what would be right.
     pub fn from_text(rules: &str, position: &str, question: &str) -> Result<Self, NotationError> {
-        if !rules.is_empty() {
-            return Err(NotationError::Rules { rules: rules.to_owned() });
-        }
-        let (geometry, start) = Geometry::parse(position)?;
+        let lattice = match rules {
+            "" => Lattice::Square,
+            TRIANGULAR => Lattice::Triangular,
+            _ => return Err(NotationError::Rules { rules: rules.to_owned() }),
+        };
+        let (geometry, start) = Geometry::parse_on(lattice, position)?;
         let finish = match question.strip_prefix("finish ") {
             None if question.is_empty() => Finish::Any,
             None => {
@@ -52,18 +60,20 @@ impl Problem {
         Ok(Self { geometry, start, finish })
     }
 
-    /// The problem of a named board (one of [`NAMED_BOARDS`]): all pegs but `start`, the centre d4 unless told otherwise;
-    /// `finish` is a cell or `any`, the start hole unless told otherwise.
+    /// The problem of a named board: all pegs but `start`; `finish` is a cell or `any`, the start hole unless told otherwise.
+    /// Names are those of [`NAMED_BOARDS`], with the centre d4 as start unless told otherwise, and `triangle5` for a triangle of
+    /// five rows (two to ten) on the triangular lattice, with the corner a1.
     ///
     /// # Errors
     /// [`NotationError::BoardName`] for another board, and what is wrong with a cell.
     pub fn named(name: &str, start: Option<&str>, finish: Option<&str>) -> Result<Self, NotationError> {
         let picture = NAMED_BOARDS.iter().find(|(known, _)| *known == name).map(|(_, picture)| picture);
-        let Some(picture) = picture else {
-            return Err(NotationError::BoardName { name: name.to_owned() });
+        let ((geometry, _), usual) = match (picture, triangle(name)) {
+            (Some(picture), _) => (Geometry::parse(picture)?, "d4"),
+            (None, Some(picture)) => (Geometry::parse_on(Lattice::Triangular, &picture)?, "a1"),
+            (None, None) => return Err(NotationError::BoardName { name: name.to_owned() }),
         };
-        let (geometry, _) = Geometry::parse(picture)?;
-        let hole = geometry.hole_named(start.unwrap_or("d4"))?;
+        let hole = geometry.hole_named(start.unwrap_or(usual))?;
         let finish = finish.map_or(Ok(Finish::Hole(hole)), |finish| read_finish(&geometry, finish))?;
         let start = geometry.full() ^ hole.board();
         Ok(Self { geometry, start, finish })
@@ -77,7 +87,10 @@ impl Problem {
         };
         Fields {
             game: "peg".to_owned(),
-            rules: String::new(),
+            rules: match self.geometry.lattice() {
+                Lattice::Square => String::new(),
+                Lattice::Triangular => TRIANGULAR.to_owned(),
+            },
             position: self.geometry.picture(self.start),
             question: format!("finish {finish}"),
         }
@@ -123,6 +136,14 @@ impl Problem {
             Finish::Any => self.geometry.holes().any(agrees),
         }
     }
+}
+
+/// The picture of a board named `triangle5`, or as many rows, all holes filled.
+fn triangle(name: &str) -> Option<String> {
+    let rows =
+        TRIANGLE_ROWS.into_iter().find(|rows| name.strip_prefix("triangle") == Some(&rows.to_string()))?;
+    let row = |holes: usize| "o".repeat(holes) + &"#".repeat(rows - holes);
+    Some((1..=rows).map(row).collect::<Vec<_>>().join("|"))
 }
 
 /// Reads `any` or a cell.

@@ -2,17 +2,28 @@
 
 use super::geometry::{Geometry, Hole};
 
-/// A permutation of the holes that comes from a symmetry of the square.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A permutation of the holes that comes from a symmetry of the lattice.
+#[derive(Clone, Debug)]
 pub struct Symmetry {
     /// The image of each hole.
     images: Vec<Hole>,
+    /// Whether the lattice was turned, not mirrored.
+    turned: bool,
 }
+
+/// Equal permutations are one symmetry, whichever maps of the lattice they come from.
+impl PartialEq for Symmetry {
+    fn eq(&self, other: &Self) -> bool {
+        self.images == other.images
+    }
+}
+
+impl Eq for Symmetry {}
 
 impl Symmetry {
     /// The permutation that takes hole `h` to `images[h]`.
-    pub(super) fn new(images: Vec<Hole>) -> Self {
-        Self { images }
+    pub(super) fn new(images: Vec<Hole>, turned: bool) -> Self {
+        Self { images, turned }
     }
 
     /// The image of a board.
@@ -25,7 +36,7 @@ impl Symmetry {
 pub const LANES: usize = 8;
 
 /// A board's images under the symmetries of a problem, one a lane, the board itself first. Groups of fewer than eight
-/// elements are repeated evenly to fill the lanes.
+/// elements are repeated to fill the lanes.
 ///
 /// Aligned so that a row of the tables is one cache line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,14 +66,6 @@ impl Images {
         let [a, b, c, d, e, f, g, h] = self.0;
         a.max(b).max(c.max(d)).max(e.max(f).max(g.max(h)))
     }
-
-    /// How many different boards the images are: the size of the board's orbit.
-    #[inline]
-    pub fn orbit(&self) -> u32 {
-        // Every image in the orbit fills equally many lanes (orbit-stabiliser theorem).
-        let stabiliser = self.0.iter().filter(|&&image| image == self.0[0]).count();
-        (LANES / stabiliser) as u32
-    }
 }
 
 /// The orbits of boards under the symmetries that leave certain boards as they are.
@@ -75,10 +78,14 @@ pub struct Orbits {
 }
 
 impl Orbits {
-    /// The group of the shape's symmetries that map each of the `fixed` boards to itself.
+    /// The group of the shape's symmetries that map each of the `fixed` boards to itself. Of the twelve of a hexagon only the six
+    /// turns are taken, since twelve images do not fit the lanes: any subgroup merges boards that are equal, only fewer of them.
     pub fn new(geometry: &Geometry, fixed: &[u64]) -> Self {
         let mut group = geometry.symmetries();
         group.retain(|symmetry| fixed.iter().all(|&board| symmetry.apply(board) == board));
+        if group.len() > LANES {
+            group.retain(|symmetry| symmetry.turned);
+        }
         let mut images = vec![Images::default(); geometry.len().div_ceil(8) * 256];
         for (row, images) in images.iter_mut().enumerate() {
             let (shift, value) = (row / 256 * 8, row as u64 % 256);
@@ -89,9 +96,18 @@ impl Orbits {
         Self { images, order: group.len() as u32 }
     }
 
-    /// The number of symmetries in the group: 1, 2, 4 or 8.
+    /// The number of symmetries in the group: 1, 2, 3, 4, 6 or 8.
     pub fn order(&self) -> u32 {
         self.order
+    }
+
+    /// How many different boards these images of a board are: the size of its orbit.
+    #[inline]
+    pub fn size(&self, images: &Images) -> u32 {
+        // As many symmetries lead to each board of the orbit as leave the board as it is (orbit-stabiliser theorem).
+        let board = images.0[0];
+        let stabiliser = images.0.iter().take(self.order as usize).filter(|&&image| image == board).count();
+        self.order / stabiliser as u32
     }
 
     /// The board's images. Bits outside the holes have none.

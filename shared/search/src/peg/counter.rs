@@ -212,7 +212,7 @@ impl Counter {
             let Some(entry) = far.next_if(|entry| entry.board == complement) else {
                 continue;
             };
-            let orbit = self.orbits.images(complement).orbit();
+            let orbit = self.orbits.size(&self.orbits.images(complement));
             if !entry.ways.is_multiple_of(u128::from(orbit)) {
                 return Err(CountError::Uneven { board: entry.board, ways: entry.ways, orbit });
             }
@@ -229,7 +229,7 @@ impl Counter {
     pub fn level_size(&self, entries: &[Entry]) -> LevelSize {
         entries.iter().fold(LevelSize::default(), |size, entry| LevelSize {
             orbits: size.orbits + 1,
-            boards: size.boards + u64::from(self.orbits.images(entry.board).orbit()),
+            boards: size.boards + u64::from(self.orbits.size(&self.orbits.images(entry.board))),
         })
     }
 
