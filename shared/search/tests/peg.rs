@@ -3,9 +3,11 @@
 #[path = "oracle/peg.rs"]
 mod oracle;
 
-use grundy_games::peg::{Finish, Geometry, Problem};
+use grundy_games::peg::{Finish, Geometry, Hole, Problem};
 use grundy_search::engine::Limits;
-use grundy_search::peg::{CountError, Counter, Entry, LevelSize, Method, RunError, count, encode_run, merge};
+use grundy_search::peg::{
+    CountError, Counted, Counter, Entry, LevelSize, Method, RunError, count, count_within, encode_run, merge,
+};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -58,6 +60,101 @@ fn english_by_halves() {
     let counter = Counter::new(&problem);
     assert_eq!((counter.method(), counter.near_level(), counter.levels()), (Method::Half, Some(15), 16));
     assert_eq!(free(|limits| count(&problem, 2, limits)), (Ok(ENGLISH), 6_256_332));
+}
+
+/// Counts with a counter in one process.
+fn within(counter: &Counter, threads: usize, memory: usize) -> Result<Counted, CountError> {
+    free(|limits| count_within(counter, threads, memory, limits)).0
+}
+
+/// The levels of the published table.
+fn english_levels() -> Vec<LevelSize> {
+    let number_of = |text: &str| text.parse::<u64>().expect("the file has numbers");
+    rows(include_str!("data/peg-english.tsv"))
+        .map(|row| LevelSize { orbits: number_of(row[2]), boards: number_of(row[1]) })
+        .collect()
+}
+
+#[test]
+fn english_joined_at_any_level() {
+    let levels = english_levels();
+    for (near, made) in [(10, 21), (13, 18), (15, 16)] {
+        let counter = Counter::joined(&english(), near).expect("the finish is the complement");
+        let counted = within(&counter, 2, usize::MAX).expect("the counts fit");
+        assert_eq!(counted.total, ENGLISH, "joined at level {near}");
+        assert_eq!(counted.levels, levels[..made], "joined at level {near}");
+    }
+}
+
+#[test]
+fn english_in_one_process_by_the_full_method() {
+    let counted = within(&Counter::full(&english()), 2, usize::MAX).expect("the counts fit");
+    let centre = english().geometry().hole_named("d4").expect("a hole");
+    assert_eq!((counted.total, counted.finishes), (ENGLISH, vec![(centre, ENGLISH)]));
+    assert_eq!(counted.levels, english_levels());
+}
+
+#[test]
+fn english_in_little_memory() {
+    let counter = Counter::new(&english());
+    let counted = within(&counter, 2, 100 << 20).expect("enough, step by step");
+    assert_eq!((counted.total, &counted.levels[..]), (ENGLISH, &english_levels()[..16]));
+    let bytes = 16 << 20;
+    assert_eq!(within(&counter, 2, bytes), Err(CountError::Memory { bytes }));
+}
+
+/// The triangle of 15 holes from each start to each finish, in one process and by the steps of a distributed count.
+#[test]
+fn triangle_of_fifteen_from_each_start() {
+    let mut totals = Vec::new();
+    for start in Problem::named("triangle5", None, None).expect("a triangle").geometry().holes() {
+        let named = |finish: Option<Hole>| {
+            let shape = Problem::named("triangle5", None, None).expect("a triangle").geometry().clone();
+            let finish = finish.map_or("any".to_owned(), |hole| shape.name(hole));
+            Problem::named("triangle5", Some(&shape.name(start)), Some(&finish)).expect("a triangle")
+        };
+        let problem = named(None);
+        let grid = oracle::grid(&problem.geometry().picture(problem.start()));
+        let naive = |finish| oracle::solutions_on(oracle::TRIANGULAR, &grid, finish, &mut HashMap::new());
+        let any = within(&Counter::new(&problem), 2, usize::MAX).expect("the counts fit");
+        let expected: Vec<_> = problem
+            .geometry()
+            .holes()
+            .map(|hole| (hole, naive(Some(problem.geometry().cell(hole)))))
+            .filter(|(_, solutions)| *solutions > 0)
+            .collect();
+        assert_eq!(any.finishes, expected, "from {start:?}");
+        assert_eq!(any.total, naive(None), "from {start:?}");
+        assert_eq!(count_whole(&Counter::new(&problem)), any.total, "from {start:?}");
+        totals.push(any.total);
+        for hole in problem.geometry().holes() {
+            let problem = named(Some(hole));
+            let counter = Counter::new(&problem);
+            assert_eq!(counter.method(), if hole == start { Method::Half } else { Method::Full });
+            let solutions = naive(Some(problem.geometry().cell(hole)));
+            assert_eq!(within(&counter, 1, usize::MAX).map(|counted| counted.total), Ok(solutions));
+            assert_eq!(count_whole(&counter), solutions);
+            for near in (0..8).take_while(|_| hole == start) {
+                let counter = Counter::joined(&problem, near).expect("the finish is the complement");
+                assert_eq!(
+                    within(&counter, 1, usize::MAX).map(|counted| counted.total),
+                    Ok(solutions),
+                    "{near}"
+                );
+                assert_eq!(count_whole(&counter), solutions, "{near}");
+            }
+        }
+    }
+    // From a corner, as published in many places.
+    assert_eq!(totals[0], 29_760);
+    // Reading order; symmetric starts agree.
+    assert_eq!(
+        totals,
+        [
+            29_760, 14_880, 14_880, 85_258, 1_550, 85_258, 14_880, 1_550, 1_550, 14_880, 29_760, 14_880,
+            85_258, 14_880, 29_760
+        ]
+    );
 }
 
 #[test]
@@ -115,6 +212,11 @@ fn half_agrees_with_full_on_all_small_shapes() {
             assert_eq!((half.method(), full.method()), (Method::Half, Method::Full));
             let solutions = count_whole(&full);
             assert_eq!(count_whole(&half), solutions, "{position} {finish}");
+            for near in 0..6 {
+                let counter = Counter::joined(&problem, near).expect("the finish is the complement");
+                let counted = within(&counter, 1, usize::MAX).map(|counted| counted.total);
+                assert_eq!(counted, Ok(solutions), "{position} {finish}, joined at {near}");
+            }
             problems += 1;
             solvable += u32::from(solutions > 0);
         }
@@ -167,6 +269,15 @@ proptest! {
         };
         let expected = oracle::solutions(&start, finish, &mut HashMap::new());
         prop_assert_eq!(free(|limits| count(&problem, threads, limits)).0, Ok(expected));
+        let full = within(&Counter::full(&problem), threads, usize::MAX)?;
+        for hole in problem.geometry().holes() {
+            let cell = problem.geometry().cell(hole);
+            let wanted = finish.is_none_or(|finish| finish == cell);
+            let solutions = oracle::solutions(&start, Some(cell), &mut HashMap::new());
+            let found = full.finishes.iter().find(|(finish, _)| *finish == hole).map_or(0, |(_, ways)| *ways);
+            prop_assert_eq!(found, if wanted { solutions } else { 0 });
+        }
+        prop_assert_eq!(full.total, expected);
         prop_assert_eq!(count_whole(&Counter::full(&problem)), expected);
     }
 

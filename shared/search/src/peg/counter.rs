@@ -1,9 +1,9 @@
 //! The steps of a count: expansion of a level, its parts, and how the last levels give the answer.
 
-use super::accumulate::Accumulator;
+use super::accumulate::{Buckets, Dealer, Full, Slot, Sums, Ways, Wide};
 use super::error::CountError;
 use crate::engine::{Limits, POLL_NODES};
-use grundy_games::peg::{Finish, Images, JumpTable, Orbits, Problem};
+use grundy_games::peg::{Finish, Hole, Images, JumpTable, Orbits, Problem};
 use std::sync::atomic::Ordering;
 
 /// One orbit of boards of a level.
@@ -42,8 +42,10 @@ pub struct Counter {
     finish: Finish,
     method: Method,
     levels: u32,
-    /// All holes.
+    near: Option<u32>,
+    /// All holes, as a board and in order.
     holes: u64,
+    hole_list: Vec<Hole>,
     orbits: Orbits,
     jumps: JumpTable,
     /// For each jump the images of the three holes it changes.
@@ -55,14 +57,23 @@ pub struct Counter {
 impl Counter {
     /// A counter with the cheapest method that answers the problem.
     pub fn new(problem: &Problem) -> Self {
+        Self::joined(problem, u32::MAX).unwrap_or_else(|| Self::full(problem))
+    }
+
+    /// A counter that joins level `near`, or the level in the middle if that comes before, with the level that mirrors it. `None`
+    /// unless the finish is the complement of the start. All levels give the same answer; the middle takes the least work.
+    pub fn joined(problem: &Problem, near: u32) -> Option<Self> {
         let full = Self::full(problem);
-        if !problem.is_complement() {
-            return full;
-        }
-        // From all holes but one to one peg in n holes takes n - 2 jumps, and the boards in the middle have done half of them,
-        // rounded up. With a single hole the start would have no peg, and with two there is nothing to jump over.
-        let levels = full.holes.count_ones().saturating_sub(2).div_ceil(2);
-        Self { method: Method::Half, levels, ..full }
+        // From all holes but one to one peg in n holes takes n - 2 jumps. With a single hole the start would have no peg, and
+        // with two there is nothing to jump over.
+        let jumps = full.holes.count_ones().saturating_sub(2);
+        let near = near.min(jumps / 2);
+        problem.is_complement().then(|| Self {
+            method: Method::Half,
+            levels: jumps - near,
+            near: Some(near),
+            ..full
+        })
     }
 
     /// A counter that goes through every level down to the last peg, whatever the problem.
@@ -73,7 +84,9 @@ impl Counter {
             finish: problem.finish(),
             method: Method::Full,
             levels: problem.start().count_ones().saturating_sub(1),
+            near: None,
             holes: geometry.full(),
+            hole_list: geometry.holes().collect(),
             jumps: JumpTable::new(geometry),
             changes: geometry.jumps().iter().map(|jump| orbits.images(jump.changes())).collect(),
             orbits,
@@ -91,13 +104,15 @@ impl Counter {
         self.levels
     }
 
-    /// Under [`Method::Half`], the level whose parts [`Counter::join`] needs beside the last level: the last itself or the one
-    /// before it. `None` under [`Method::Full`].
+    /// Under [`Method::Half`], the level whose parts [`Counter::join`] needs beside the last level: for [`Counter::new`] the last
+    /// itself or the one before it. `None` under [`Method::Full`].
     pub fn near_level(&self) -> Option<u32> {
-        match self.method {
-            Method::Full => None,
-            Method::Half => Some(self.holes.count_ones().saturating_sub(2) / 2),
-        }
+        self.near
+    }
+
+    /// Where the last peg must be.
+    pub(super) fn finish(&self) -> Finish {
+        self.finish
     }
 
     /// Level 0: the start. Empty when the position class rules every solution out, so that all levels stay empty.
@@ -122,7 +137,7 @@ impl Counter {
     /// What these entries of one level contribute to each part of the next: sorted runs, one for each of `parts_next` parts.
     ///
     /// Reads `limits.stop` and adds to `limits.progress` every few hundred boards; the other limits do not apply. Memory is about
-    /// three times that of the result, and up to 32 MiB of buffers.
+    /// three times that of the result, and up to 2 MiB of buffers.
     ///
     /// # Errors
     /// [`CountError::BoardOverflow`], [`CountError::Stopped`].
@@ -132,42 +147,76 @@ impl Counter {
         parts_next: u32,
         limits: &Limits<'_>,
     ) -> Result<Vec<Vec<Entry>>, CountError> {
-        let mut next = Accumulator::new(entries.len());
+        // Few counts need more than 64 bits. Where one does, the work so far is done again.
+        match self.expand_as::<u64>(entries, parts_next, limits) {
+            Err(Halt::Full(_)) => self.expand_as::<Wide>(entries, parts_next, limits),
+            narrow => narrow,
+        }
+        .map_err(|halt| match halt {
+            Halt::Full(Full::Count(board)) => CountError::BoardOverflow { board },
+            Halt::Full(Full::Memory) => CountError::Memory { bytes: usize::MAX },
+            Halt::Error(error) => error,
+        })
+    }
+
+    fn expand_as<W: Ways>(
+        &self,
+        entries: &[Entry],
+        parts_next: u32,
+        limits: &Limits<'_>,
+    ) -> Result<Vec<Vec<Entry>>, Halt> {
+        if let Some(entry) = entries.iter().find(|entry| W::from_wide(entry.ways).is_none()) {
+            return Err(Halt::Full(Full::Count(entry.board)));
+        }
+        let buckets = Buckets::for_entries(entries.len());
+        let wanted = 0..buckets.len();
+        let sums = Sums::new(wanted.clone(), usize::MAX);
+        let mut dealer = Dealer::new(buckets, wanted.clone());
+        let mut add = |bucket, batch: &[Slot<W>]| sums.add(bucket, batch);
         for chunk in entries.chunks(POLL_NODES as usize) {
             if limits.stopped() {
-                return Err(CountError::Stopped);
+                return Err(Halt::Error(CountError::Stopped));
             }
             for entry in chunk {
-                self.expand_board(entry, &mut next)?;
+                let ways = W::from_wide(entry.ways).ok_or(Full::Count(entry.board))?;
+                let images = self.orbits.images(entry.board);
+                self.successors(&images, |after| dealer.deal(after.least(), ways, &mut add))?;
             }
             limits.progress.fetch_add(chunk.len() as u64, Ordering::Relaxed);
         }
+        dealer.finish(&mut add)?;
         let mut runs = vec![Vec::new(); parts_next.max(1) as usize];
         let alone = runs.len() == 1;
-        next.drain(|entry| {
-            let part = if alone { 0 } else { self.partition(entry.board, parts_next) };
-            runs[part as usize].push(entry);
-        })?;
-        for run in &mut runs {
-            run.sort_unstable_by_key(|entry| entry.board);
+        for bucket in wanted {
+            for slot in sums.take(bucket) {
+                let part = if alone { 0 } else { self.partition(slot.board, parts_next) };
+                runs[part as usize].push(slot);
+            }
         }
-        Ok(runs)
+        let sorted = |mut run: Vec<Slot<W>>| {
+            run.sort_unstable_by_key(|slot| slot.board);
+            run.into_iter().map(Entry::from).collect()
+        };
+        Ok(runs.into_iter().map(sorted).collect())
     }
 
-    /// Adds the orbit's sequences to the orbit behind each jump of its canonical board.
+    /// The images of the board behind each jump of a board.
     ///
-    /// No division by orbit sizes is needed. A symmetry takes the jumps of one board of the orbit to those of another, so every
-    /// board has equally many jumps into a given orbit behind. The sequences to that orbit through this one are the sum over
-    /// boards of (sequences to the board) x (its jumps into the orbit): the second factor is that of the canonical board, and the
-    /// first sums to `ways`.
+    /// An orbit's sequences are added to the orbit behind each jump of its canonical board; no division by orbit sizes is
+    /// needed. A symmetry takes the jumps of one board of the orbit to those of another, so every board has equally many jumps
+    /// into a given orbit behind. The sequences to that orbit through this one are the sum over boards of (sequences to the
+    /// board) x (its jumps into the orbit): the second factor is that of the canonical board, and the first sums to `ways`.
     #[inline]
-    fn expand_board(&self, entry: &Entry, next: &mut Accumulator) -> Result<(), CountError> {
-        let images = self.orbits.images(entry.board);
-        for (jumps, mut set) in self.changes.chunks(64).zip(self.jumps.legal(entry.board)) {
+    pub(super) fn successors<E>(
+        &self,
+        images: &Images,
+        mut take: impl FnMut(&Images) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (jumps, mut set) in self.changes.chunks(64).zip(self.jumps.legal(images.0[0])) {
             while set != 0 {
                 let jump = set.trailing_zeros() as usize;
                 set &= set - 1;
-                next.add(images.changed(&jumps[jump]).least(), entry.ways)?;
+                take(&images.changed(&jumps[jump]))?;
             }
         }
         Ok(())
@@ -238,9 +287,38 @@ impl Counter {
         self.holes
     }
 
+    pub(super) fn hole_list(&self) -> &[Hole] {
+        &self.hole_list
+    }
+
+    /// Orbits under the symmetries that leave the problem as it is.
+    pub(super) fn orbits(&self) -> &Orbits {
+        &self.orbits
+    }
+
     /// The board that stands for the board's orbit.
     pub fn canonical(&self, board: u64) -> u64 {
         self.orbits.canonical(board)
+    }
+}
+
+/// Why an expansion stopped.
+pub(super) enum Halt {
+    /// With other types, or in more steps, it may get further.
+    Full(Full),
+    /// It is over.
+    Error(CountError),
+}
+
+impl From<Full> for Halt {
+    fn from(full: Full) -> Self {
+        Self::Full(full)
+    }
+}
+
+impl From<CountError> for Halt {
+    fn from(error: CountError) -> Self {
+        Self::Error(error)
     }
 }
 

@@ -22,6 +22,12 @@ pub enum CountError {
         /// The size of its orbit.
         orbit: u32,
     },
+    /// A level, or the least share of it that can be worked on, does not fit.
+    #[error("the count does not fit into {bytes} bytes of memory")]
+    Memory {
+        /// What it may use.
+        bytes: usize,
+    },
     /// Somebody asked the count to stop.
     #[error("the count was stopped")]
     Stopped,

@@ -4,7 +4,7 @@
 //! level is kept as [`Entry`]s, one for each orbit of boards under the problem's symmetries. [`Counter::expand`] turns any part
 //! of a level into its contribution to the next, cut into parts by [`Counter::partition`]; [`merge`] adds the contributions to
 //! one part. Both are pure, so a level is a map and a reduce that may run anywhere, in any order, any number of times.
-//! [`count`] runs them on the threads of one process.
+//! [`count_within`] does the same in one process, on its threads.
 //!
 //! ```text
 //!   level k      part 0   part 1   part 2
@@ -21,8 +21,9 @@ mod counter;
 mod error;
 mod merge;
 mod run;
+mod shelf;
 
-pub use count::count;
+pub use count::{Counted, count, count_within};
 pub use counter::{Counter, Entry, LevelSize, Method};
 pub use error::{CountError, RunError};
 pub use merge::merge;

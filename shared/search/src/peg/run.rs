@@ -73,6 +73,15 @@ impl Counter {
 }
 
 fn push_varint(bytes: &mut Vec<u8>, mut value: u128) {
+    // Nearly all numbers fit 64 bits, whose shifts are single instructions.
+    if let Ok(mut value) = u64::try_from(value) {
+        while value >= 0x80 {
+            bytes.push((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+        return;
+    }
     while value >= 0x80 {
         bytes.push((value & 0x7f) as u8 | 0x80);
         value >>= 7;
@@ -105,7 +114,20 @@ impl<'a> Reader<'a> {
 
     /// The next number of at most `bits` bits.
     fn varint(&mut self, bits: u32) -> Result<u128, RunError> {
+        debug_assert!(bits >= 63);
         let start = self.offset;
+        // Up to nine bytes fit 64 bits, and any type that is asked for. What is wrong is left to the loop below.
+        let mut short = 0u64;
+        for (index, &byte) in self.bytes[start..].iter().take(9).enumerate() {
+            short |= u64::from(byte & 0x7f) << (7 * index);
+            if byte & 0x80 == 0 {
+                if byte == 0 && index > 0 {
+                    break;
+                }
+                self.offset = start + index + 1;
+                return Ok(short.into());
+            }
+        }
         let too_long = RunError::Number { offset: start, bits };
         let (mut value, mut shift) = (0u128, 0);
         loop {
