@@ -13,8 +13,8 @@ const ENTRIES_PER_BUCKET: usize = 1 << 13;
 const BUCKETS_MAX: usize = 1 << 9;
 
 /// Additions that wait in a bucket's buffer before they go to its table together: enough that a batch visits each page and
-/// many a cache line of the table more than once, few enough that all buffers stay in the cache.
-const BUFFERED: usize = 1 << 7;
+/// many a cache line of the table more than once, few enough that all buffers take 4 MiB for a thread.
+const BUFFERED: usize = 1 << 9;
 
 /// The first size of a bucket's table, in slots.
 const SLOTS_MIN: usize = 1 << 6;

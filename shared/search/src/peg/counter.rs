@@ -137,7 +137,7 @@ impl Counter {
     /// What these entries of one level contribute to each part of the next: sorted runs, one for each of `parts_next` parts.
     ///
     /// Reads `limits.stop` and adds to `limits.progress` every few hundred boards; the other limits do not apply. Memory is about
-    /// three times that of the result, and up to 2 MiB of buffers.
+    /// three times that of the result, and up to 12 MiB of buffers.
     ///
     /// # Errors
     /// [`CountError::BoardOverflow`], [`CountError::Stopped`].
