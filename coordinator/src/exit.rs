@@ -89,7 +89,10 @@ impl From<EndgameError> for Failure {
         let exit = match &error {
             EndgameError::Damaged { .. } => Exit::Corruption,
             EndgameError::Stopped { .. } => Exit::Interrupted,
-            EndgameError::Other { .. } | EndgameError::Space { .. } | EndgameError::Io { .. } => Exit::Failed,
+            EndgameError::Other { .. }
+            | EndgameError::Unchecked { .. }
+            | EndgameError::Space { .. }
+            | EndgameError::Io { .. } => Exit::Failed,
         };
         Self::new(exit, error)
     }

@@ -350,9 +350,12 @@ impl EngineThread {
                 Problem::Peg(problem) => Solver::Counting(Arc::new(Counter::new(problem))),
                 Problem::Cram(_) | Problem::Kalah(_) | Problem::Konane(_) => {
                     let engine = self.shared.engine(&problem)?;
-                    Solver::Claims(
-                        engine.ok_or_else(|| TaskError::Failed(format!("no engine for {fields}")))?,
-                    )
+                    // Whoever builds its tables gives up when the worker drains: that is nobody's failure.
+                    let none = || match self.shared.drain.cause() {
+                        Some(_) => TaskError::Stopped,
+                        None => TaskError::Failed(format!("no engine for {fields}")),
+                    };
+                    Solver::Claims(engine.ok_or_else(none)?)
                 }
             };
             self.solver = Some((fields.clone(), solver));

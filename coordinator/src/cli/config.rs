@@ -186,8 +186,13 @@ impl EndgameMemoryArgs {
 #[derive(clap::Args)]
 pub(super) struct EndgameSeedsArgs {
     /// Kalah: the most seeds in play of endgame databases, as far as memory allows [default: as many as pay]
-    #[arg(long, env = "GRUNDY_ENDGAME_SEEDS", value_name = "N")]
+    #[arg(long, env = "GRUNDY_ENDGAME_SEEDS", value_name = "N", value_parser = seeds)]
     endgame_seeds: Option<u8>,
+}
+
+/// Reads a number of seeds.
+fn seeds(text: &str) -> Result<u8, String> {
+    text.parse().map_err(|_| "expected a whole number from 0 to 255".to_owned())
 }
 
 impl EndgameSeedsArgs {

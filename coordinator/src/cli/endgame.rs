@@ -171,13 +171,13 @@ fn directory(args: &EndgameArgs, file: &ConfigFile) -> Result<PathBuf, Failure> 
 
 fn build(args: BuildArgs, file: &ConfigFile) -> Result<Exit, Failure> {
     let directory = directory(&args.endgame, file)?;
-    let flags = Flags { rules: args.rules, ..Flags::default() };
-    let fields = problem::fields(args.game, &args.position, &flags).map_err(Failure::usage)?;
-    let problem = Problem::from_fields(&fields).map_err(Failure::usage)?;
-    if !matches!(problem, Problem::Cram(_) | Problem::Kalah(_)) {
+    if !matches!(args.game, Game::Cram | Game::Kalah) {
         let words = format!("{} has no endgame databases: cram and kalah have", args.game.name());
         return Err(Failure::message(Exit::Usage, words));
     }
+    let flags = Flags { rules: args.rules, ..Flags::default() };
+    let fields = problem::fields(args.game, &args.position, &flags).map_err(Failure::usage)?;
+    let problem = Problem::from_fields(&fields).map_err(Failure::usage)?;
     let total = memory::check(args.memory.bytes(file, memory::half_of_machine))
         .map_err(|words| Failure::message(Exit::Usage, words))?;
     if total < MEMORY_MIN {
@@ -250,7 +250,7 @@ fn verify_all(args: &VerifyArgs, file: &ConfigFile) -> Result<Exit, Failure> {
         match verified.condition {
             Condition::Damaged(_) => damaged += 1,
             Condition::Unreadable(_) => unreadable += 1,
-            Condition::Intact | Condition::Outdated(_) => {}
+            Condition::Intact | Condition::Outdated(_) | Condition::Unchecked(_) => {}
         }
         let told = tell(&verified, args.json);
         if printed.is_ok() {
@@ -275,11 +275,14 @@ fn tell(verified: &Verified, json: bool) -> std::io::Result<()> {
     let (status, errors): (_, &[EndgameError]) = match &verified.condition {
         Condition::Intact => ("intact", &[]),
         Condition::Outdated(error) => ("outdated", std::slice::from_ref(error)),
+        Condition::Unchecked(error) => ("unchecked", std::slice::from_ref(error)),
         Condition::Damaged(errors) => ("damaged", errors),
         Condition::Unreadable(error) => ("unreadable", std::slice::from_ref(error)),
     };
-    // One that is only outdated does no harm: it is built again when it is needed.
-    let word = if matches!(verified.condition, Condition::Outdated(_)) { "note" } else { "error" };
+    // One that is only outdated does no harm: it is built again when it is needed. Nor is there anything wrong with one of which not
+    // all could be checked.
+    let harmless = matches!(verified.condition, Condition::Outdated(_) | Condition::Unchecked(_));
+    let word = if harmless { "note" } else { "error" };
     errors.iter().for_each(|error| output::complain(&format!("{word}: {error}")));
     let mut line = Line::new(&verified.path, verified.contents, verified.bytes, verified.took, status);
     line.errors = errors.iter().map(ToString::to_string).collect();

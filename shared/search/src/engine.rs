@@ -134,7 +134,8 @@ pub trait Engine: Send {
 
 /// Where the engines of a process get the tables that they share.
 pub trait EngineTables: StripTables {
-    /// Kalah's tables; `None` if there is no memory for them. Whoever needs the same tables at the same time waits for them.
+    /// Kalah's tables; `None` if there is no memory for them. Whoever needs the same tables at the same time waits for them. Engines ask before
+    /// each search and hold none meanwhile: what they had is replaced if there is far more memory now, or others need a part of it.
     fn kalah(&self, wish: KalahWish) -> Option<Arc<KalahTables>>;
 }
 

@@ -3,7 +3,7 @@
 use grundy_games::kalah::Rules;
 use grundy_search::engine::EngineTables;
 use grundy_search::kalah::layers::Layers;
-use grundy_search::kalah::tables::{KalahWish, build_layers};
+use grundy_search::kalah::tables::{KalahTables, KalahWish, build_layers};
 use grundy_tables::endgame::build::{EntryCheck, Origin, Recipe, open_or_build};
 use grundy_tables::endgame::header::Header;
 use grundy_tables::endgame::kalah::Layer;
@@ -148,6 +148,42 @@ fn a_process_maps_a_file_once_and_keeps_within_its_memory() {
     // In their place if nobody uses them.
     drop(tables.kalah(KalahWish { rules: Rules::Standard, ..WISH }).expect("there is memory"));
     assert_eq!(maps(most), 0);
+}
+
+#[test]
+fn jobs_at_once_share_the_memory_and_one_alone_gets_it_back() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let memory = EndgameMemory { mapped: 0, private: 64 << 20 };
+    let tables = EndgameTables::new(directory.path().to_owned(), memory);
+    let of = |rules| tables.kalah(KalahWish { houses: 6, rules, seeds: 72 }).expect("there is memory");
+    let mib = |tables: &KalahTables| tables.bytes() >> 20;
+    let first = of(Rules::Standard);
+    assert!(mib(&first) > 30, "{}", mib(&first));
+    let second = of(Rules::EmptyCapture);
+    assert!(mib(&second) < 5, "{}", mib(&second));
+    // The first is asked for again between two searches, when the second is in use.
+    let whole = Arc::downgrade(&first);
+    drop(first);
+    let first = of(Rules::Standard);
+    assert!(whole.upgrade().is_none() && (10..33).contains(&mib(&first)), "{}", mib(&first));
+    // Now there is a half for the second.
+    drop(second);
+    let second = of(Rules::EmptyCapture);
+    assert!((10..33).contains(&mib(&second)), "{}", mib(&second));
+    assert!(mib(&first) + mib(&second) <= 64);
+    // With about its share it keeps what it knows.
+    let half = Arc::downgrade(&second);
+    drop(second);
+    assert!(half.upgrade().is_some_and(|half| Arc::ptr_eq(&half, &of(Rules::EmptyCapture))));
+}
+
+#[test]
+fn tables_of_a_small_game_have_no_more_entries_than_it_has_boards() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let tables =
+        EndgameTables::new(directory.path().to_owned(), EndgameMemory { mapped: 0, private: 1 << 30 });
+    let small = tables.kalah(KalahWish { houses: 3, rules: Rules::Standard, seeds: 12 });
+    assert!(small.expect("there is memory").bytes() < 4 << 20);
 }
 
 #[test]

@@ -110,7 +110,7 @@ pub enum NotationError {
         text: String,
     },
     /// No number of seeds.
-    #[error("{place} is '{text}': expected a whole number from 0 to {SEEDS_MAX}")]
+    #[error("{place} is '{text}': expected a whole number, at most {SEEDS_MAX}")]
     Number {
         /// The house or store.
         place: String,

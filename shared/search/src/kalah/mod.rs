@@ -58,15 +58,13 @@ impl KalahEngine {
         self.held.clone().or_else(|| self.last.upgrade())
     }
 
-    /// Tables for boards of so many seeds. `None` if there is no memory for them, or if whoever builds them is told to stop.
+    /// Tables for boards of so many seeds, most often those that it had. `None` if there is no memory for them, or if whoever builds them is told to stop.
     fn hold(&mut self, seeds: i16) -> Option<Arc<KalahTables>> {
         let seeds = seeds.clamp(0, u8::MAX.into()) as u8;
-        if seeds > self.wish.seeds {
-            // The others go first, so that there is room.
-            self.wish.seeds = seeds;
-            (self.held, self.last) = (None, Weak::new());
-        }
-        self.held = self.at_hand().or_else(|| self.source.kalah(self.wish));
+        self.wish.seeds = self.wish.seeds.max(seeds);
+        // Those that it had go first, so that there is room for others: by now more memory may be free, or have to be shared.
+        self.held = None;
+        self.held = self.source.kalah(self.wish);
         self.last = self.held.as_ref().map_or_else(Weak::new, Arc::downgrade);
         self.held.clone()
     }

@@ -28,6 +28,14 @@ pub enum EndgameError {
         /// What is looked for.
         expected: String,
     },
+    /// Its bytes are as they were sealed, but what its entries follow from is not there.
+    #[error("{} was not checked against its moves: the layer of {seeds} seeds below it is damaged or missing", .path.display())]
+    Unchecked {
+        /// The file.
+        path: PathBuf,
+        /// The seeds of the layer that is missing.
+        seeds: u8,
+    },
     /// The disk has too little space left.
     #[error("an endgame database of {needed} bytes does not fit into {}, which has {free} bytes left: free some, or give another directory", .directory.display())]
     Space {

@@ -25,6 +25,12 @@ pub(super) const SMALL_BYTES_MAX: usize = 8 << 20;
 /// Tables of at most this many bytes get no file however little memory is left.
 const TINY_BYTES_MAX: usize = 64 << 10;
 
+/// Kalah's tables that have less than this part of what there is are made again.
+const STARVED_PART: usize = 4;
+
+/// The bytes of Kalah's tables, gains and hints, for a board.
+const GAIN_BYTES: usize = 16;
+
 /// How much memory tables may take, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EndgameMemory {
@@ -32,6 +38,13 @@ pub struct EndgameMemory {
     pub mapped: usize,
     /// What is this process's own: classes, small tables, and tables that find no room on disk.
     pub private: usize,
+}
+
+impl EndgameMemory {
+    /// The lesser of each.
+    fn least(self, other: Self) -> Self {
+        Self { mapped: self.mapped.min(other.mapped), private: self.private.min(other.private) }
+    }
 }
 
 /// A database that is open.
@@ -95,10 +108,29 @@ struct KeptKalah {
     /// The files of those layers that have one.
     files: Vec<Arc<SealedFile>>,
     own: usize,
+    /// The process's own memory that there was for them.
+    granted: usize,
     used: u64,
 }
 
+impl KeptKalah {
+    /// Whether the tables have about the share of memory that they would be given now. What they know is worth a good deal of it.
+    fn fits(&self, share: EndgameMemory) -> bool {
+        self.granted >= share.private / STARVED_PART && self.granted <= share.private / 4 * 5
+    }
+}
+
 impl Open {
+    /// The memory for tables of a wish: an equal share for each wish whose tables somebody uses, as far as it is there.
+    fn kalah_share(&self, memory: &EndgameMemory, wish: KalahWish) -> EndgameMemory {
+        let others = self.kalah.iter().filter(|kept| !kept.wish.serves(wish));
+        let in_use = others.filter(|kept| Arc::strong_count(&kept.tables) > 1);
+        let taken = in_use.clone().fold(0, |sum: usize, kept| sum.saturating_add(kept.own));
+        let wishes = in_use.count() + 1;
+        let mapped = memory.mapped / wishes;
+        EndgameMemory { mapped, private: (memory.private / wishes).min(memory.private.saturating_sub(taken)) }
+    }
+
     /// The table for a wish that came before.
     fn find(&mut self, size: Size) -> Option<Arc<StripTable>> {
         self.clock += 1;
@@ -284,18 +316,19 @@ impl EndgameTables {
     /// Any [`EndgameError`] of a layer; those before it are told of.
     pub fn kalah_databases(&self, wish: KalahWish, tell: impl FnMut(LayerFile)) -> Result<(), EndgameError> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        self.kalah_layers(&open, wish, tell).1
+        self.kalah_layers(&open, self.memory, wish, tell).1
     }
 
-    /// The layers for a wish. Small ones are built in memory, and all if it has room for more than files have.
+    /// The layers for a wish within a share of the memory. Small ones are built in memory, and all if it has room for more than files have.
     fn kalah_layers(
         &self,
         open: &Open,
+        share: EndgameMemory,
         wish: KalahWish,
         tell: impl FnMut(LayerFile),
     ) -> (Layers, Result<(), EndgameError>) {
         let KalahWish { houses, rules, .. } = wish;
-        let left = open.left(&self.memory);
+        let left = open.left(&self.memory).least(share);
         let most = |fits: &dyn Fn(u8) -> bool| {
             (2..=LAYER_SEEDS_MAX).take_while(|seeds| fits(*seeds)).last().unwrap_or(1)
         };
@@ -367,14 +400,23 @@ impl EngineTables for EndgameTables {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.clock += 1;
         let clock = open.clock;
-        if let Some(kept) = open.kalah.iter_mut().find(|kept| kept.wish.serves(wish)) {
+        let share = open.kalah_share(&self.memory, wish);
+        let mut wish = wish;
+        if let Some(index) = open.kalah.iter().position(|kept| kept.wish.serves(wish)) {
+            let kept = &mut open.kalah[index];
             kept.used = clock;
-            return Some(Arc::clone(&kept.tables));
+            let tables = Arc::clone(&kept.tables);
+            // Two are this one and the list's.
+            if Arc::strong_count(&tables) > 2 || kept.fits(share) {
+                return Some(tables);
+            }
+            wish = kept.wish;
+            open.kalah.swap_remove(index);
         }
         // All that nobody uses: the more there is, the less is searched twice.
         open.make_room(&self.memory, EndgameMemory { mapped: usize::MAX, private: usize::MAX });
         let mut files = Vec::new();
-        let layers = match self.kalah_layers(&open, wish, |file| files.push(file.file)) {
+        let layers = match self.kalah_layers(&open, share, wish, |file| files.push(file.file)) {
             (_, Err(EndgameError::Stopped { .. })) => return None,
             (layers, Ok(())) => layers,
             (layers, Err(error)) => {
@@ -384,10 +426,18 @@ impl EngineTables for EndgameTables {
         };
         let own: usize =
             (0..layers.len()).map(|seeds| layers.layer(seeds).len()).sum::<usize>() - bytes_of(&files);
-        let gains = open.left(&self.memory).private.saturating_sub(own);
+        let granted = open.left(&self.memory).private.min(share.private);
+        if granted < self.memory.private / STARVED_PART {
+            let KalahWish { houses, rules, seeds } = wish;
+            let bytes = granted.max(own);
+            warn!(event = "tables", houses, %rules, seeds, bytes, "another Kalah job's tables have nearly all of the memory; it is shared out once their searches come to an end");
+        }
+        // More than an entry for each board is of no use.
+        let all_boards = usize::try_from(entries(wish.houses, wish.seeds)).unwrap_or(usize::MAX);
+        let gains = granted.saturating_sub(own).min(all_boards.saturating_mul(GAIN_BYTES));
         let tables = Arc::new(KalahTables::new(layers, gains)?);
         let own = own + tables.bytes();
-        open.kalah.push(KeptKalah { wish, tables: Arc::clone(&tables), files, own, used: clock });
+        open.kalah.push(KeptKalah { wish, tables: Arc::clone(&tables), files, own, granted, used: clock });
         Some(tables)
     }
 }

@@ -32,6 +32,8 @@ pub enum Condition {
     Intact,
     /// As it was sealed, but by another version of the program, or for another name: this one builds it again when it needs it.
     Outdated(EndgameError),
+    /// As it was sealed; the layer below, which its entries could be checked against, is damaged or missing.
+    Unchecked(EndgameError),
     /// Not as it was sealed, or wrong: each place that was found.
     Damaged(Vec<EndgameError>),
     /// It could not be read.
@@ -95,6 +97,7 @@ impl From<EndgameError> for Condition {
         match error {
             EndgameError::Damaged { .. } => Self::Damaged(vec![error]),
             EndgameError::Other { .. } => Self::Outdated(error),
+            EndgameError::Unchecked { .. } => Self::Unchecked(error),
             EndgameError::Space { .. } | EndgameError::Io { .. } | EndgameError::Stopped { .. } => {
                 Self::Unreadable(error)
             }
@@ -160,10 +163,12 @@ impl Examiner {
             build_layers(&mut layers, rules, seeds - 1, self.threads);
         }
         if layers.len() < seeds.into() {
-            let found = format!("{} seeds", layers.len().saturating_sub(1));
+            // The first that is missing. Those of few seeds have no file, and are built where something follows from them.
+            let least =
+                (0..seeds).find(|seeds| entries(houses, *seeds) > SMALL_BYTES_MAX as u64).unwrap_or(seeds);
+            let missing = u8::try_from(layers.len()).unwrap_or(seeds).max(least);
             self.layers = Some((layer, layers));
-            let expected = format!("{} seeds", seeds - 1);
-            return Err(other(path, "last intact layer below", found, &expected));
+            return Err(EndgameError::Unchecked { path: path.to_owned(), seeds: missing });
         }
         let seed = u64::from(file.header().fingerprint);
         let right = layer.check_entries(&layers, file, ENTRIES_VERIFIED, seed);
