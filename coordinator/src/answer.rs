@@ -1,6 +1,6 @@
 //! Answers in words, for people; their JSON is `Answer`'s own serialisation.
 
-use grundy_games::plan::{Answer, OpeningAnswer, Outcome, Winner};
+use grundy_games::plan::{Answer, FinishCount, OpeningAnswer, Outcome, Winner};
 use std::fmt;
 
 /// Prints an answer, or what is known of it: one line, or for Kalah a table with one line an opening.
@@ -35,7 +35,10 @@ impl fmt::Display for InWords<'_> {
             Answer::Outcome { outcome: Some(Outcome::Loss) } => f.write_str("the mover loses"),
             Answer::Winner { winner: Some(winner) } => write!(f, "{} wins", winner_word(*winner)),
             Answer::Gain { gain: Some(gain) } => write!(f, "gain {gain}"),
-            Answer::Count { count: Some(count) } => write!(f, "{count}"),
+            Answer::Count { count: Some(count), finishes } => {
+                write!(f, "{count}")?;
+                finish_table(f, finishes)
+            }
             Answer::Openings { asked_at_least, value, openings } => {
                 match (asked_at_least, value) {
                     (_, Some(value)) => write!(f, "value {value}")?,
@@ -47,9 +50,17 @@ impl fmt::Display for InWords<'_> {
             Answer::Outcome { outcome: None }
             | Answer::Winner { winner: None }
             | Answer::Gain { gain: None }
-            | Answer::Count { count: None } => f.write_str(UNDECIDED),
+            | Answer::Count { count: None, .. } => f.write_str(UNDECIDED),
         }
     }
+}
+
+/// The finishes, one a line.
+fn finish_table(f: &mut fmt::Formatter<'_>, finishes: &[FinishCount]) -> fmt::Result {
+    if !finishes.is_empty() {
+        f.write_str("\nfinish  sequences")?;
+    }
+    finishes.iter().try_for_each(|FinishCount { finish, count }| write!(f, "\n{finish:6}  {count}"))
 }
 
 /// How many openings reach what they were asked to.
@@ -109,7 +120,7 @@ impl fmt::Display for OneWord<'_> {
             Answer::Outcome { outcome: Some(outcome) } => f.write_str(outcome_word(*outcome)),
             Answer::Winner { winner: Some(winner) } => f.write_str(winner_word(*winner)),
             Answer::Gain { gain: Some(gain) } => write!(f, "{gain}"),
-            Answer::Count { count: Some(count) } => write!(f, "{count}"),
+            Answer::Count { count: Some(count), .. } => write!(f, "{count}"),
             other => f.write_str(&json(other)),
         }
     }
@@ -168,10 +179,22 @@ mod tests {
             (Answer::Winner { winner: Some(Winner::White) }, "white wins", "white", r#"{"winner":"white"}"#),
             (Answer::Gain { gain: Some(-3) }, "gain -3", "-3", r#"{"gain":-3}"#),
             (
-                Answer::Count { count },
+                Answer::Count { count, finishes: Vec::new() },
                 "40861647040079968",
                 "40861647040079968",
                 r#"{"count":"40861647040079968"}"#,
+            ),
+            (
+                Answer::Count {
+                    count: Some(7),
+                    finishes: vec![
+                        FinishCount { finish: "a1".to_owned(), count: 3 },
+                        FinishCount { finish: "d4".to_owned(), count: 4 },
+                    ],
+                },
+                "7\nfinish  sequences\na1      3\nd4      4",
+                "7",
+                r#"{"count":"7","finishes":[{"count":"3","finish":"a1"},{"count":"4","finish":"d4"}]}"#,
             ),
         ];
         for (answer, words, word, text) in table {

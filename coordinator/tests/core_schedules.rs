@@ -21,7 +21,13 @@ const PROBLEMS: [(&str, &str, &str, &str, &str); 7] = [
     ("konane", "", "..xo|oxox|xoxo|oxox x", "winner", r#"{"winner":"white"}"#),
     ("kalah", "standard", "1,3", "gain", r#"{"gain":6}"#),
     ("peg", "", ".ooo|oooo|oooo", "finish a1", r#"{"count":"420"}"#),
-    ("peg", "", ".ooo|oooo|oooo", "finish any", r#"{"count":"852"}"#),
+    (
+        "peg",
+        "",
+        ".ooo|oooo|oooo",
+        "finish any",
+        r#"{"count":"852","finishes":[{"finish":"a1","count":"420"},{"finish":"d1","count":"432"}]}"#,
+    ),
 ];
 
 fn plan(problem: usize, seed: u64) -> Plan {

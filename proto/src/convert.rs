@@ -121,18 +121,39 @@ impl TryFrom<v1::Fact> for Fact {
     }
 }
 
-/// A count from its 16 little-endian bytes; `None` from no bytes.
+/// A part's share of a count as `(hole, sequences)`.
 ///
 /// # Errors
-/// [`WireError::Invalid`] for another length.
-pub fn count_from_bytes(bytes: &[u8], field: &'static str) -> Result<Option<u128>, WireError> {
-    if bytes.is_empty() {
-        return Ok(None);
+/// [`WireError::Invalid`] for a hole beyond 64 or out of order, and for a count of 0 or of another length than 16 bytes.
+pub fn shares(shares: Vec<v1::FinishShare>) -> Result<Vec<(u8, u128)>, WireError> {
+    let mut read: Vec<(u8, u128)> = Vec::with_capacity(shares.len());
+    for v1::FinishShare { hole, ways } in shares {
+        let before = read.last().map(|(hole, _)| *hole);
+        let known =
+            u8::try_from(hole).ok().filter(|hole| *hole < 64 && before.is_none_or(|before| before < *hole));
+        let hole = known.ok_or_else(|| {
+            invalid(
+                "result.shares",
+                format!("hole {hole} is out of order or no hole: expected ascending numbers below 64"),
+            )
+        })?;
+        let bytes: [u8; 16] = ways.as_slice().try_into().map_err(|_| {
+            invalid("result.shares", format!("hole {hole}: a count has 16 bytes, this has {}", ways.len()))
+        })?;
+        let ways = u128::from_le_bytes(bytes);
+        if ways == 0 {
+            return Err(invalid("result.shares", format!("hole {hole}: no sequences: expected at least 1")));
+        }
+        read.push((hole, ways));
     }
-    let array: [u8; 16] = bytes
-        .try_into()
-        .map_err(|_| invalid(field, format!("a count has 16 bytes, this has {}", bytes.len())))?;
-    Ok(Some(u128::from_le_bytes(array)))
+    Ok(read)
+}
+
+/// The inverse of [`shares`].
+pub fn shares_to_wire(shares: impl IntoIterator<Item = (u8, u128)>) -> Vec<v1::FinishShare> {
+    let share =
+        |(hole, ways): (u8, u128)| v1::FinishShare { hole: hole.into(), ways: ways.to_le_bytes().to_vec() };
+    shares.into_iter().map(share).collect()
 }
 
 /// Reads `(proof, disproof)` of an open or decided claim.
@@ -175,7 +196,33 @@ mod tests {
         let error = Fact::try_from(v1::Fact::default()).expect_err("a fact has a claim");
         assert_eq!(error.to_string(), "field fact.claim is missing");
         assert!(worker_name("").is_err() && worker_name("a\nb").is_err() && worker_name("node-7/2").is_ok());
-        assert!(count_from_bytes(&[1; 3], "total").is_err());
+    }
+
+    #[test]
+    fn shares_are_in_order_and_count_something() {
+        let of = |holes: &[(u32, &[u8])]| {
+            shares(
+                holes
+                    .iter()
+                    .map(|(hole, ways)| v1::FinishShare { hole: *hole, ways: ways.to_vec() })
+                    .collect(),
+            )
+        };
+        let (one, many) = (1u128.to_le_bytes(), u128::MAX.to_le_bytes());
+        let good = [(0, 1), (63, u128::MAX)];
+        assert_eq!(of(&[(0, &one), (63, &many)]), Ok(good.to_vec()));
+        assert_eq!(shares(shares_to_wire(good)), Ok(good.to_vec()));
+        for bad in [
+            &[(64, &one[..])][..],
+            &[(3, &one), (3, &one)],
+            &[(3, &one), (2, &one)],
+            &[(3, &one[1..])],
+            &[(3, &[0; 16])],
+            &[(1 << 8, &one)],
+        ] {
+            let error = of(bad).expect_err("something is wrong").to_string();
+            assert!(error.starts_with("field result.shares: hole "), "{error}");
+        }
     }
 
     #[test]

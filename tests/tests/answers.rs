@@ -113,6 +113,46 @@ fn peg_english() {
 }
 
 #[test]
+fn peg_by_finish_and_by_level() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    // From the corner of the triangle of 15 holes; 29,760 is published in many places.
+    let expected = "29760\nfinish  sequences\na1      6816\na4      3408\nd4      3408\nc5      16128\n";
+    let arguments = ["peg", "triangle5", "--finish", "any"];
+    let words = |command: &str, more: &[&str]| {
+        let output = grundy([&[command], &arguments[..], more].concat(), directory.path());
+        assert_eq!(output.code(), 0, "{output:?}");
+        output.stdout
+    };
+    assert_eq!(words("count", &[]), expected);
+    assert_eq!(words("solve", &["--workers", "1", "--memory", "256MiB"]), expected);
+    let levels = "\
+jumps        boards     up to symmetry
+    0             1                  1
+    1             2                  1
+    2             8                  4";
+    let counted = words("count", &["--levels"]);
+    assert!(counted.starts_with(&format!("{expected}{levels}\n")), "{counted}");
+    // The answer is known by now.
+    assert_eq!(words("solve", &["--levels", "--workers", "1", "--memory", "256MiB"]), counted);
+}
+
+#[test]
+fn peg_english_spills() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let count = |more: &[&str]| {
+        let problem = ["count", "peg", "english", "--memory", "64MiB", "--json"];
+        grundy([&problem[..], more].concat(), directory.path())
+    };
+    let spilled = count(&["--spill", "."]).summary();
+    assert_eq!(spilled["answer"], json!({ "count": "40861647040079968" }));
+    let levels = spilled["levels"].as_array().expect("levels");
+    assert_eq!((levels.len(), &levels[15]["boards"]), (16, &json!(2_598_215)));
+    assert_eq!(std::fs::read_dir(directory.path()).expect("the directory").count(), 0);
+    let failed = count(&["--spill", "missing"]);
+    assert!(failed.code() == 1 && failed.stderr.contains("missing"), "it did not spill: {failed:?}");
+}
+
+#[test]
 fn the_same_command_again_has_the_answer_at_once() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let problem = ["cram", "3x8", "--data", "here"];

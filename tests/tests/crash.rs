@@ -4,6 +4,7 @@
 //! `GRUNDY_KILL_ROUNDS=N` sets the rounds of the random test (a few by default; 100 is the full measure), `GRUNDY_SEED=S`
 //! repeats one round.
 
+use grundy_tests::data::rows;
 use grundy_tests::programs::{Cluster, Running, children_of, signal_process, start, wait_until};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -99,6 +100,43 @@ fn everything_is_killed_and_resumed() {
     let solved = cluster.wait_solved(job);
     assert_eq!(solved["answer"], parsed(LONG.1), "{solved}");
     assert!(number(&solved, "decided_before_start") >= number(&before, "decided"), "{before} then {solved}");
+}
+
+/// Boards and boards up to symmetry of the English board's levels, as published.
+fn english_levels() -> Vec<(u64, u64)> {
+    let number = |text: &str| text.parse::<u64>().expect("the file has numbers");
+    let rows = rows(include_str!("../../shared/search/tests/data/peg-english.tsv"));
+    rows.iter().map(|row| (number(row[1]), number(row[2]))).collect()
+}
+
+#[test]
+fn a_count_is_killed_twice_and_adds_no_part_twice() {
+    let _machine = alone();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut cluster = Cluster::start(directory.path(), 2);
+    let job = cluster.submit(&["peg", "english"]);
+    let levels = |status: &Value| -> Vec<(u64, u64)> {
+        let levels = status["statistics"]["levels"].as_array().into_iter().flatten();
+        let number = |level: &Value, key: &str| level[key].as_u64().expect("a number");
+        levels.map(|level| (number(level, "boards_with_images"), number(level, "boards"))).collect()
+    };
+    let mut before = Value::Null;
+    wait_until("some levels are made", || {
+        before = cluster.status(job);
+        levels(&before).len() > 13
+    });
+    assert_ne!(before["status"], "solved", "too late to kill anything");
+    cluster.kill_all();
+    cluster.start_coordinator();
+    assert!(levels(&cluster.status(job)).len() >= levels(&before).len(), "levels were lost: {before}");
+    cluster.start_worker(0);
+    cluster.start_worker(1);
+    wait_for_results(&cluster, job, 1);
+    cluster.kill_worker(1);
+    let solved = cluster.wait_solved(job);
+    assert_eq!(solved["answer"], parsed(r#"{"count":"40861647040079968"}"#), "{solved}");
+    // A part that was added twice would show in the level after it.
+    assert_eq!(levels(&solved), english_levels()[..17], "{solved}");
 }
 
 #[test]

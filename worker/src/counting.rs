@@ -1,10 +1,11 @@
-//! One part of one stage of a counting job: fetch the input runs, merge, expand or total, hand the output in.
+//! One part of one stage of a counting job: fetch the input runs, merge, expand or share out, hand the output in.
 
 use crate::leases::Held;
 use crate::session::{Client, Ended, Patience, Session};
+use grundy_proto::convert::shares_to_wire;
 use grundy_proto::{limits, v1};
 use grundy_search::engine::Limits;
-use grundy_search::peg::{CountError, Counter, Entry, Method, RunError, encode_run, merge};
+use grundy_search::peg::{CountError, Counter, RunError, encode_run, merge};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -72,7 +73,7 @@ pub struct PartDone {
     runs: Arc<Vec<Vec<u8>>>,
 }
 
-/// Does the part: input, merge, and the next level's share or the total.
+/// Does the part: input, merge, and the next level's runs or the answer's share.
 ///
 /// # Errors
 /// [`PartError`].
@@ -109,12 +110,12 @@ pub fn work(
     }
     let level = if first { counter.first() } else { merge(own)? };
     let size = counter.level_size(&level);
-    let (total, next) = if last {
-        (Some(total(counter, &level, merge(near)?)?), Vec::new())
+    let (shares, next) = if last {
+        (counter.share(&merge(near)?, &level)?, Vec::new())
     } else {
         let limits =
             Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &held.stop, progress: &held.nodes };
-        (None, counter.expand(&level, parts_next, &limits)?)
+        (Vec::new(), counter.expand(&level, parts_next, &limits)?)
     };
     if stopped() {
         return Err(PartError::Stopped);
@@ -128,23 +129,12 @@ pub fn work(
         part,
         boards: size.orbits,
         boards_with_images: size.boards,
-        total: total.map(|total| total.to_le_bytes().to_vec()).unwrap_or_default(),
         outputs: next.iter().map(|run| run.len() as u64).collect(),
         nodes: held.nodes.load(Ordering::Relaxed),
+        shares: shares_to_wire(shares.into_iter().map(|(hole, ways)| (hole.number(), ways))),
     };
     let runs = Arc::new(next.iter().map(|run| encode_run(run)).collect());
     Ok(PartDone { header, runs })
-}
-
-/// The part's share of the answer. `near` is what the join inputs hold: the level before the last, where the count joins it.
-fn total(counter: &Counter, level: &[Entry], near: Vec<Entry>) -> Result<u128, CountError> {
-    match (counter.method(), counter.near_level()) {
-        (Method::Full, _) | (Method::Half, None) => counter.total(level),
-        (Method::Half, Some(number)) if number == counter.levels() => counter.join(level, level),
-        // Level 0 is no stage's output. It goes into each part's join whole: what lies in other parts has no partner here.
-        (Method::Half, Some(0)) => counter.join(&counter.first(), level),
-        (Method::Half, Some(_)) => counter.join(&near, level),
-    }
 }
 
 /// Reads the input of a part: its runs, then its join runs, each checked against its checksum.

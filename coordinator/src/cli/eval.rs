@@ -59,6 +59,7 @@ pub(super) fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
         Game::Konane => Some("outcome".to_owned()),
     };
     let flags = Flags { question: args.question.or(default), rules: args.rules, ..Flags::default() };
+    flags.check(args.game).map_err(Failure::usage)?;
     let work = move || {
         let evaluator = Evaluator::new(args.game, flags, bytes, endgame, endgame_seeds)?;
         answer_lines(evaluator, io::stdin().lock(), io::stdout().lock(), output::complain)
@@ -196,7 +197,7 @@ impl Evaluator {
             Approach::Counting(problem) => {
                 let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get());
                 let count = peg::count(problem, threads, &limits).map_err(|error| error.to_string())?;
-                Ok(Answer::Count { count: Some(count) })
+                Ok(Answer::Count { count: Some(count), finishes: Vec::new() })
             }
         }
     }

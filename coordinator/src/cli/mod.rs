@@ -6,6 +6,7 @@ mod cancel;
 mod client;
 mod completions;
 mod config;
+mod count;
 mod drain;
 mod endgame;
 mod eval;
@@ -51,6 +52,7 @@ struct Cli {
 enum Command {
     Solve(Box<solve::Args>),
     Eval(eval::Args),
+    Count(Box<count::Args>),
     Serve(serve::Args),
     Submit(Box<submit::Args>),
     Status(status::Args),
@@ -69,7 +71,7 @@ impl Command {
     fn log_filter(&self) -> &'static str {
         match self {
             Self::Serve(_) | Self::Endgame(_) => "info",
-            Self::Solve(_) if !logging::is_terminal() => "info",
+            Self::Solve(_) | Self::Count(_) if !logging::is_terminal() => "info",
             _ => "warn",
         }
     }
@@ -78,6 +80,7 @@ impl Command {
         match self {
             Self::Solve(args) => block_on(solve::run(*args, file)),
             Self::Eval(args) => eval::run(args, file),
+            Self::Count(args) => count::run(*args, file),
             Self::Serve(args) => block_on(serve::run(args, file)),
             Self::Submit(args) => block_on(submit::run(*args, file)),
             Self::Status(args) => block_on(status::run(args, file)),

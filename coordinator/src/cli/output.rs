@@ -318,6 +318,15 @@ pub(super) fn print_job(view: &v1::JobView) -> io::Result<()> {
     print(&text)
 }
 
+/// A table of levels: jumps made, boards, and boards up to symmetry, from the start.
+pub(super) fn level_table(levels: impl Iterator<Item = (u64, u64)>) -> String {
+    let mut table = format!("{:>5}  {:>12}  {:>17}", "jumps", "boards", "up to symmetry");
+    for (jumps, (boards, orbits)) in levels.enumerate() {
+        table.push_str(&format!("\n{jumps:>5}  {boards:>12}  {orbits:>17}"));
+    }
+    table
+}
+
 /// A worker as a JSON object.
 #[derive(Serialize)]
 pub(super) struct Worker<'a> {

@@ -1,6 +1,7 @@
 //! From game, position and flags to a problem's canonical fields: the one place where the command line meets the games.
 
 use clap::ValueEnum;
+use clap::builder::NonEmptyStringValueParser;
 use grundy_games::problem::{Fields, Problem, ProblemError};
 use grundy_games::{konane, peg};
 
@@ -54,13 +55,13 @@ pub(super) struct Flags {
     #[arg(long)]
     pub question: Option<String>,
     /// Kalah: the rules variant, standard or empty-capture. Peg: triangular for a picture on the triangular lattice
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     pub rules: Option<String>,
     /// Kalah: only this opening turn, houses joined by `-`, such as 3-6
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     pub opening: Option<String>,
     /// Kalah: only whether openings reach this final store difference
-    #[arg(long, allow_negative_numbers = true, value_name = "V")]
+    #[arg(long, allow_negative_numbers = true, value_name = "V", value_parser = difference)]
     pub at_least: Option<i16>,
     /// Konane: stones removed at the start: corner, center, or two cells such as b2,c2. Peg: the hole empty at the start
     #[arg(long)]
@@ -74,6 +75,11 @@ pub(super) struct Flags {
     /// Peg: where the last peg must end, a cell or any [default: the start hole of a named board, any of a picture]
     #[arg(long, value_name = "CELL")]
     pub finish: Option<String>,
+}
+
+/// Reads a store difference; whether a game can end with it is for the game to say.
+fn difference(text: &str) -> Result<i16, String> {
+    text.parse().map_err(|_| "expected a whole number such as 2 or -4".to_owned())
 }
 
 /// Why game, position and flags make no problem.
@@ -135,7 +141,7 @@ pub(super) fn fields(game: Game, position: &str, flags: &Flags) -> Result<Fields
 
 impl Flags {
     /// Refuses flags that other games have.
-    fn check(&self, game: Game) -> Result<(), FlagError> {
+    pub fn check(&self, game: Game) -> Result<(), FlagError> {
         let given: [(&'static str, bool, &[Game]); 7] = [
             ("rules", self.rules.is_some(), &[Game::Kalah, Game::Peg]),
             ("opening", self.opening.is_some(), &[Game::Kalah]),

@@ -5,7 +5,8 @@
 //! stages before put out; the first part of a stage that is done fixes it, whatever the settings are after a restart.
 
 use super::api::{PartDescription, PartSpec};
-use grundy_games::peg::Problem;
+use grundy_games::peg::{Finish, Problem};
+use grundy_games::plan::{Answer, FinishCount};
 use grundy_search::peg::Counter;
 use grundy_tables::jobs::record::{PartId, PartRecord};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,7 +63,10 @@ pub struct Counting {
     stage: u32,
     /// Parts of each level up to the current stage's.
     parts: Vec<u32>,
-    total: Option<u128>,
+    /// The holes where a last peg may end, and what they are called.
+    finishes: BTreeMap<u8, String>,
+    /// The count by finish, once it is known.
+    found: Option<BTreeMap<u8, u128>>,
 }
 
 /// A stage was finished.
@@ -101,7 +105,8 @@ impl Counting {
             parked: BTreeSet::new(),
             stage: 0,
             parts: vec![1],
-            total: None,
+            finishes: names_of_finishes(problem),
+            found: None,
         };
         // In order of stages, so that each finds its number of parts known.
         for (part, record) in done {
@@ -114,9 +119,23 @@ impl Counting {
         Ok(counting)
     }
 
-    /// The count, once it is known.
-    pub fn total(&self) -> Option<u128> {
-        self.total
+    /// Whether the count is known.
+    pub fn is_counted(&self) -> bool {
+        self.found.is_some()
+    }
+
+    /// What is known of the count. Where more than one finish was asked for, each that is reached is told.
+    pub fn answer(&self) -> Answer {
+        let Some(found) = &self.found else {
+            return Answer::Count { count: None, finishes: Vec::new() };
+        };
+        let count = |(hole, ways): (&u8, &u128)| {
+            let finish = self.finishes.get(hole).cloned().unwrap_or_default();
+            FinishCount { finish, count: *ways }
+        };
+        let finishes = if self.finishes.len() > 1 { found.iter().map(count).collect() } else { Vec::new() };
+        // That it does not overflow was seen when it was found.
+        Answer::Count { count: Some(found.values().fold(0, |sum, ways| sum.saturating_add(*ways))), finishes }
     }
 
     /// The stage being worked on, and the last.
@@ -131,7 +150,7 @@ impl Counting {
 
     /// `(boards up to symmetry, boards)` of each finished level.
     pub fn level_sizes(&self) -> Vec<(u64, u64)> {
-        let finished = if self.total.is_some() { self.levels + 1 } else { self.stage };
+        let finished = if self.is_counted() { self.levels + 1 } else { self.stage };
         (0..finished).map(|stage| self.level_size(stage)).collect()
     }
 
@@ -171,7 +190,7 @@ impl Counting {
 
     /// The next part that nobody has.
     pub fn choose(&self) -> Option<PartId> {
-        if self.total.is_some() {
+        if self.found.is_some() {
             return None;
         }
         (0..self.parts[self.stage as usize]).map(|part| PartId { stage: self.stage, part }).find(|part| {
@@ -181,7 +200,7 @@ impl Counting {
 
     /// Whether the part is still to be done, now.
     pub fn is_wanted(&self, part: PartId) -> bool {
-        self.total.is_none()
+        self.found.is_none()
             && part.stage == self.stage
             && part.part < self.parts[self.stage as usize]
             && !self.done.contains_key(&part)
@@ -292,14 +311,23 @@ impl Counting {
             let reason = format!("{runs} output runs with {sums} checksums, {outputs} are expected");
             return Err(CountingError::Malformed { part, reason });
         }
-        if record.total.is_some() != (part.stage == self.levels) {
-            let reason = "a total belongs to the last stage, and only to it".to_owned();
+        let stray = record
+            .shares
+            .iter()
+            .find(|(hole, _)| part.stage != self.levels || !self.finishes.contains_key(hole));
+        if let Some((hole, _)) = stray {
+            let reason = format!(
+                "a share of hole {hole}: expected shares of the last stage, {}, for finishes of the problem",
+                self.levels
+            );
             return Err(CountingError::Malformed { part, reason });
         }
         if let Some(first) = self.done.get(&part) {
             let result = |record: &PartRecord| {
-                let PartRecord { boards, total, outputs, checksums, .. } = record;
-                format!("{boards} boards, total {total:?}, outputs {outputs:?} with checksums {checksums:x?}")
+                let PartRecord { boards, shares, outputs, checksums, .. } = record;
+                format!(
+                    "{boards} boards, shares {shares:?}, outputs {outputs:?} with checksums {checksums:x?}"
+                )
             };
             let (ours, theirs) = (result(first), result(&record));
             if ours != theirs {
@@ -320,12 +348,13 @@ impl Counting {
         let stage = self.stage;
         let (boards, boards_with_images) = self.level_size(stage);
         if stage == self.levels {
-            let total = self
-                .records(stage)
-                .map(|record| record.total.unwrap_or(0))
-                .try_fold(0_u128, u128::checked_add)
-                .ok_or(CountingError::Overflow)?;
-            self.total = Some(total);
+            let mut found = BTreeMap::new();
+            let mut total = 0_u128;
+            for (hole, ways) in self.records(stage).flat_map(|record| &record.shares) {
+                total = total.checked_add(*ways).ok_or(CountingError::Overflow)?;
+                *found.entry(*hole).or_insert(0) += *ways;
+            }
+            self.found = Some(found);
         } else {
             self.parts.push(parts_next);
             self.stage += 1;
@@ -344,4 +373,14 @@ impl Counting {
     pub fn is_done(&self, part: PartId) -> bool {
         self.done.contains_key(&part)
     }
+}
+
+/// The holes where a problem lets the last peg end, with their names.
+fn names_of_finishes(problem: &Problem) -> BTreeMap<u8, String> {
+    let geometry = problem.geometry();
+    let allowed = geometry.holes().filter(|hole| match problem.finish() {
+        Finish::Hole(finish) => finish == *hole,
+        Finish::Any => true,
+    });
+    allowed.map(|hole| (hole.number(), geometry.name(hole))).collect()
 }

@@ -168,7 +168,7 @@ impl Job {
     /// [`JobError`]: the job must stop.
     pub fn advance(&mut self, writes: &mut Vec<Write>) -> Result<bool, JobError> {
         match &mut self.work {
-            Work::Counting(counting) => Ok(counting.total().is_some()),
+            Work::Counting(counting) => Ok(counting.is_counted()),
             Work::Claims(claims) => {
                 let answered = claims.advance();
                 // Whatever came of it: what was decided on the way is true and worth keeping.
@@ -185,7 +185,7 @@ impl Job {
                 Some(answer) => answer.clone(),
                 None => claims.plan.partial(&claims.known()),
             },
-            Work::Counting(counting) => Answer::Count { count: counting.total() },
+            Work::Counting(counting) => counting.answer(),
         }
     }
 

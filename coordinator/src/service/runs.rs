@@ -4,7 +4,7 @@ use super::convert;
 use super::status::ServiceError;
 use crate::actor::Handle;
 use crate::core::api::{Event, LeaseId, PartDescription, Reply};
-use grundy_proto::convert::{count_from_bytes, required};
+use grundy_proto::convert::{self as wire, required};
 use grundy_proto::{limits, v1};
 use grundy_search::peg::run_entries;
 use grundy_tables::StorageError;
@@ -137,17 +137,15 @@ async fn receive_part(
     let session = convert::session(result.session)?;
     let (job, lease) = (JobId(result.job), LeaseId(result.lease));
     let part = PartId { stage: result.stage, part: result.part };
-    let total = count_from_bytes(&result.total, "result.total")?;
+    let shares = wire::shares(result.shares)?;
     let description = describe(handle, job, part).await?;
     let expected = description.spec.parts_next as usize;
     if result.outputs.len() != expected {
         let reason = format!("{} runs, but the next stage has {expected} parts", result.outputs.len());
         return Err(convert::invalid("result.outputs", reason).into());
     }
-    if total.is_some() == (expected > 0) {
-        let reason =
-            if expected > 0 { "a total before the last stage" } else { "the last stage needs a total" };
-        return Err(convert::invalid("result.total", reason).into());
+    if expected > 0 && !shares.is_empty() {
+        return Err(convert::invalid("result.shares", "shares of the answer before the last stage").into());
     }
     let (mut runs, mut checksums, mut room) = (Vec::new(), Vec::new(), limits::PART_BYTES_MAX);
     for (to_part, &entries) in (0u32..).zip(&result.outputs) {
@@ -170,7 +168,7 @@ async fn receive_part(
     let record = PartRecord {
         boards: result.boards,
         boards_with_images: result.boards_with_images,
-        total,
+        shares,
         outputs: result.outputs,
         checksums,
         source: String::new(),

@@ -4,7 +4,7 @@ use grundy::core::{Assignment, ClaimResult, LeaseId, LeaseProgress, PartSpec, Se
 use grundy_games::problem::{Approach, Problem};
 use grundy_search::cram::tables::BuiltTables;
 use grundy_search::engine::{self, Engine, EngineTables, Limits};
-use grundy_search::peg::{Counter, Method, encode_run, merge};
+use grundy_search::peg::{Counter, encode_run, merge};
 use grundy_search::table::Namespace;
 use grundy_tables::jobs::JobStorage;
 use grundy_tables::jobs::record::{Epoch, JobId, PartId, PartRecord, Task};
@@ -190,26 +190,22 @@ fn work_on_part(
     let size = counter.level_size(&input);
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
     let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
-    let (mut total, mut runs) = (None, Vec::new());
+    let (mut shares, mut runs) = (Vec::new(), Vec::new());
     if spec.parts_next > 0 {
         runs = counter.expand(&input, spec.parts_next, &limits).expect("small counts do not overflow");
     } else {
         let near = match counter.near_level() {
-            Some(0) if counter.levels() > 0 => counter.first(),
-            Some(near) if near < counter.levels() => read(near - 1, spec.join_inputs)?,
-            _ => input.clone(),
+            Some(near) if near > 0 && near < counter.levels() => read(near - 1, spec.join_inputs)?,
+            _ => Vec::new(),
         };
-        let share = match counter.method() {
-            Method::Full => counter.total(&input),
-            Method::Half => counter.join(&near, &input),
-        };
-        total = Some(share.expect("small counts do not overflow"));
+        let share = counter.share(&near, &input).expect("small counts do not overflow");
+        shares = share.into_iter().map(|(hole, ways)| (hole.number(), ways)).collect();
     }
     let encoded: Vec<Vec<u8>> = runs.iter().map(|run| encode_run(run)).collect();
     let record = PartRecord {
         boards: size.orbits,
         boards_with_images: size.boards,
-        total,
+        shares,
         outputs: runs.iter().map(|run| run.len() as u64).collect(),
         checksums: encoded.iter().map(|run| crc32c::crc32c(run)).collect(),
         source: String::new(),

@@ -7,10 +7,10 @@ use grundy_games::claim::Claim;
 use grundy_games::problem::{Approach, Fields, Problem};
 use grundy_proto::v1::grundy_service_client::GrundyServiceClient;
 use grundy_proto::v1::worker_service_client::WorkerServiceClient;
-use grundy_proto::{PROTOCOL_VERSION, limits, v1};
+use grundy_proto::{PROTOCOL_VERSION, convert, limits, v1};
 use grundy_search::cram::tables::BuiltTables;
 use grundy_search::engine::{EngineTables, Limits, Verdict, engine_for};
-use grundy_search::peg::{self, Counter, Method, encode_run};
+use grundy_search::peg::{self, Counter, encode_run};
 use grundy_search::table::Namespace;
 use grundy_tables::{JobStorage, RamTable};
 use std::collections::BTreeMap;
@@ -151,18 +151,12 @@ impl Worker {
             runs.iter().map(|bytes| counter.decode_run(bytes)).collect::<Result<Vec<_>, _>>()
         };
         let entries = if task.stage == 0 { counter.first() } else { peg::merge(decode(runs)?)? };
-        let (mut outputs, mut total) = (Vec::new(), Vec::new());
+        let (mut outputs, mut shares) = (Vec::new(), Vec::new());
         if task.parts_next > 0 {
             outputs = counter.expand(&entries, task.parts_next, &limits)?;
         } else {
-            let share = match counter.method() {
-                Method::Full => counter.total(&entries)?,
-                Method::Half => {
-                    let near = if join.is_empty() { entries.clone() } else { peg::merge(decode(join)?)? };
-                    counter.join(&near, &entries)?
-                }
-            };
-            total = share.to_le_bytes().to_vec();
+            let share = counter.share(&peg::merge(decode(join)?)?, &entries)?;
+            shares = convert::shares_to_wire(share.into_iter().map(|(hole, ways)| (hole.number(), ways)));
         }
         let size = counter.level_size(&entries);
         let result = v1::PartResult {
@@ -174,7 +168,7 @@ impl Worker {
             part: task.part,
             boards: size.orbits,
             boards_with_images: size.boards,
-            total,
+            shares,
             outputs: outputs.iter().map(|run| run.len() as u64).collect(),
             nodes: entries.len() as u64,
         };

@@ -99,9 +99,22 @@ pub enum Answer {
     /// Peg solitaire: the number of jump sequences, in decimal (it outgrows 2^53).
     Count {
         /// The count; `None` while unknown.
-        #[serde(serialize_with = "decimal::serialize")]
+        #[serde(serialize_with = "decimal::optional")]
         count: Option<u128>,
+        /// The same by finish, where more than one was asked for; without those that nothing leads to.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        finishes: Vec<FinishCount>,
     },
+}
+
+/// How many jump sequences end with the last peg in one hole.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct FinishCount {
+    /// The hole's name.
+    pub finish: String,
+    /// The sequences, in decimal.
+    #[serde(serialize_with = "decimal::whole")]
+    pub count: u128,
 }
 
 /// Win or loss for the mover.
@@ -142,14 +155,18 @@ pub struct OpeningAnswer {
     pub continuation: Vec<u8>,
 }
 
-/// Serialises an optional count as a decimal string.
+/// Serialises counts as decimal strings.
 mod decimal {
     use serde::Serializer;
 
-    // serde's `serialize_with` hands over a reference and fixes this signature.
-    pub fn serialize<S: Serializer>(count: &Option<u128>, serializer: S) -> Result<S::Ok, S::Error> {
+    // serde's `serialize_with` hands over references and fixes these signatures.
+    pub fn whole<S: Serializer>(count: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(count)
+    }
+
+    pub fn optional<S: Serializer>(count: &Option<u128>, serializer: S) -> Result<S::Ok, S::Error> {
         match count {
-            Some(count) => serializer.collect_str(count),
+            Some(count) => whole(count, serializer),
             None => serializer.serialize_none(),
         }
     }

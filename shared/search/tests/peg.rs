@@ -6,7 +6,8 @@ mod oracle;
 use grundy_games::peg::{Finish, Geometry, Hole, Problem};
 use grundy_search::engine::Limits;
 use grundy_search::peg::{
-    CountError, Counted, Counter, Entry, LevelSize, Method, RunError, count, count_within, encode_run, merge,
+    CountError, Counted, Counter, Entry, LevelSize, Means, Method, RunError, count, count_within, encode_run,
+    merge,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
@@ -47,11 +48,9 @@ fn count_whole(counter: &Counter) -> u128 {
         levels.push(expand(&levels[number]));
     }
     let last = &levels[counter.levels() as usize];
-    match counter.near_level() {
-        None => counter.total(last),
-        Some(near) => counter.join(&levels[near as usize], last),
-    }
-    .expect("small counts do not overflow")
+    let near = counter.near_level().map_or(&[][..], |near| &levels[near as usize]);
+    let share = counter.share(near, last).expect("small counts do not overflow");
+    share.iter().map(|(_, ways)| ways).sum()
 }
 
 #[test]
@@ -64,7 +63,7 @@ fn english_by_halves() {
 
 /// Counts with a counter in one process.
 fn within(counter: &Counter, threads: usize, memory: usize) -> Result<Counted, CountError> {
-    free(|limits| count_within(counter, threads, memory, limits)).0
+    free(|limits| count_within(counter, Means { memory, ..Means::threads(threads) }, limits)).0
 }
 
 /// The levels of the published table.
@@ -168,7 +167,8 @@ fn english_level_by_level() {
         let expected = LevelSize { orbits: number_of(orbits), boards: number_of(boards) };
         assert_eq!(counter.level_size(&level), expected, "after {number} jumps");
         if number == 31 {
-            assert_eq!(counter.total(&level), Ok(ENGLISH));
+            let centre = english().geometry().hole_named("d4").expect("a hole");
+            assert_eq!(counter.share(&[], &level), Ok(vec![(centre, ENGLISH)]));
             return;
         }
         let runs = free(|limits| counter.expand(&level, 1, limits)).0.expect("the counts fit");
@@ -344,13 +344,13 @@ proptest! {
             level = arrived.into_iter().map(merge).collect::<Result<_, _>>()?;
         }
         let shares = match counter.near_level() {
-            None => level.iter().map(|part| counter.total(part)).collect::<Result<Vec<_>, _>>()?,
+            None => level.iter().map(|part| counter.share(&[], part)).collect::<Result<Vec<_>, _>>()?,
             Some(_) => {
                 let near = joined.unwrap_or_else(|| level.clone());
-                near.iter().zip(&level).map(|(near, far)| counter.join(near, far)).collect::<Result<Vec<_>, _>>()?
+                near.iter().zip(&level).map(|(near, far)| counter.share(near, far)).collect::<Result<Vec<_>, _>>()?
             }
         };
-        prop_assert_eq!(shares.iter().sum::<u128>(), expected);
+        prop_assert_eq!(shares.iter().flatten().map(|(_, ways)| ways).sum::<u128>(), expected);
     }
 
     #[test]
@@ -496,9 +496,6 @@ fn counts_beyond_128_bits_are_errors() {
     let runs = |a, b| vec![vec![entry(1, a)], vec![], vec![entry(1, b), entry(2, 1)]];
     assert_eq!(merge(runs(most, 1)), Err(CountError::BoardOverflow { board: 1 }));
     assert_eq!(merge(runs(most - 1, 1)), Ok(vec![entry(1, most), entry(2, 1)]));
-
-    assert_eq!(counter.total(&[entry(1, most), entry(2, 1)]), Err(CountError::TotalOverflow));
-    assert_eq!(counter.total(&[entry(1, most - 1), entry(2, 1), entry(3, 9)]), Ok(most));
 
     let half = Counter::new(&problem("oo.", "finish c1"));
     let join = |near, far| half.join(&[entry(0b011, near)], &[entry(0b100, far)]);

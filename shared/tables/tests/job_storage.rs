@@ -122,7 +122,8 @@ fn writes() -> impl Strategy<Value = Write> {
             }
             4 => Write::LeaseEnd(job, task(number)),
             _ => {
-                let total = value.is_multiple_of(2).then_some(u128::from(value) << 64);
+                let shares =
+                    vec![(number as u8, u128::from(value) << 64); usize::from(value.is_multiple_of(2))];
                 let (boards, boards_with_images, outputs) =
                     (value, value / 2, vec![value; usize::from(number)]);
                 Write::Part(
@@ -131,7 +132,7 @@ fn writes() -> impl Strategy<Value = Write> {
                     PartRecord {
                         boards,
                         boards_with_images,
-                        total,
+                        shares,
                         outputs,
                         checksums: vec![u32::from(number); usize::from(number)],
                         source,

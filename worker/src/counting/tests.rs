@@ -27,7 +27,8 @@ fn count(counter: &Counter, parts: u32) -> Result<u128, Box<dyn std::error::Erro
             let task = v1::PartTask { stage, part, parts_next, inputs, join_inputs };
             let done = work(counter, &task, &held, || Ok(own.into_iter().chain(near).collect()))?;
             if last {
-                sum += u128::from_le_bytes(done.header.total.as_slice().try_into()?);
+                let shares = grundy_proto::convert::shares(done.header.shares.clone())?;
+                sum += shares.iter().map(|(_, ways)| ways).sum::<u128>();
             }
             outputs.push(through_the_wire(&done, parts_next as usize)?);
         }

@@ -9,7 +9,7 @@ use super::config::{
 };
 use super::memory;
 use super::output::{self, Job};
-use super::problem::{Game, ProblemArgs};
+use super::problem::{FlagError, Game, ProblemArgs};
 use super::signals::Signals;
 use super::watch;
 use crate::actor::{self, Handle};
@@ -55,6 +55,9 @@ pub(super) struct Args {
     endgame_memory: EndgameMemoryArgs,
     #[command(flatten)]
     endgame_seeds: EndgameSeedsArgs,
+    /// Peg: print how many boards each level has; JSON always tells
+    #[arg(long)]
+    levels: bool,
     /// Print JSON, one object a line: progress, then a summary
     #[arg(long)]
     json: bool,
@@ -70,6 +73,10 @@ enum End {
 
 pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
     let fields = args.problem.fields().map_err(Failure::usage)?;
+    if args.levels && args.problem.game != Game::Peg {
+        let game = args.problem.game.name();
+        return Err(Failure::usage(FlagError::OtherGame { flag: "levels", game }));
+    }
     let directory = args.data.directory(file).unwrap_or_else(|| directory::default_for(&fields));
     let program = workers::program(args.workers.program(file))?;
     let (count, threads) = args.workers.processes(file);
@@ -91,7 +98,8 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
     let loaded = storage.load()?;
     directory::check(&directory, &loaded, &fields).map_err(Failure::usage)?;
     let handle = actor::spawn(storage, loaded, Options::default())?;
-    let solve = Solve { handle: handle.clone(), directory: directory.clone(), json: args.json };
+    let (levels, json) = (args.levels, args.json);
+    let solve = Solve { handle: handle.clone(), directory: directory.clone(), levels, json };
     let plan = |coordinator| WorkersPlan {
         program,
         count,
@@ -114,6 +122,7 @@ pub(super) async fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> 
 struct Solve {
     handle: Handle,
     directory: PathBuf,
+    levels: bool,
     json: bool,
 }
 
@@ -204,7 +213,15 @@ impl Solve {
 
     /// Prints how the job ended.
     fn report(&self, view: &v1::JobView) -> Result<Exit, Failure> {
-        watch::finish(view, self.json.then(|| Job::new("summary", view).with_data(&self.directory)))
+        let exit =
+            watch::finish(view, self.json.then(|| Job::new("summary", view).with_data(&self.directory)))?;
+        if let (true, false, Some(statistics)) = (self.levels, self.json, &view.statistics) {
+            let levels = statistics.levels.iter();
+            output::print(&output::level_table(
+                levels.map(|level| (level.boards_with_images, level.boards)),
+            ))?;
+        }
+        Ok(exit)
     }
 
     /// Prints how an interrupted job stands.

@@ -16,6 +16,11 @@ pub struct Hole(u8);
 
 impl Hole {
     /// The hole's number.
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
+    /// The hole's number, for indexing.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }

@@ -5,11 +5,11 @@
 //! complement of each board behind a jump is looked up in the level that mirrors the last but one.
 
 use super::accumulate::{Buckets, Dealer, Full, Slot, Sums, Table, Ways, Wide};
-use super::counter::{Counter, Halt, LevelSize, Method};
+use super::counter::{Counter, Entry, Halt, LevelSize, Method};
 use super::error::CountError;
-use super::shelf::{Kept, MemoryShelf, Part, Shelf};
+use super::shelf::{Counts, Part, Shelf, Spill};
 use crate::engine::{Limits, POLL_NODES};
-use grundy_games::peg::{Finish, Hole, Images, Problem};
+use grundy_games::peg::{Hole, Images, Problem};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -25,6 +25,10 @@ const GROWTH: usize = 4;
 /// The most steps for a level. Each reads the whole level before, so more would take long to find that it does not fit at all.
 const STEPS_MAX: usize = 1 << 5;
 
+/// Levels take this part of the memory before they spill: tables of the next level need the rest more, since each step that they do
+/// not fit in reads the level before once more.
+const SHELF_PART: usize = 4;
+
 /// What a count in one process found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Counted {
@@ -36,29 +40,45 @@ pub struct Counted {
     pub levels: Vec<LevelSize>,
 }
 
+/// What a count in one process may use.
+#[derive(Clone, Copy)]
+pub struct Means<'a> {
+    /// Threads; 0 count as 1.
+    pub threads: usize,
+    /// About how many bytes levels and their tables may take. Where a level's tables do not fit beside the level before, it is made in
+    /// several steps, for a share of its boards each.
+    pub memory: usize,
+    /// Where levels go that do not fit.
+    pub spill: Option<&'a dyn Spill>,
+    /// Told of each level that has been made, in order: its number, and its boards up to symmetry.
+    pub made: &'a (dyn Fn(u32, u64) + Sync),
+}
+
+impl Means<'_> {
+    /// So many threads, and whatever memory it takes.
+    pub fn threads(threads: usize) -> Self {
+        Self { threads, memory: usize::MAX, spill: None, made: &|_, _| {} }
+    }
+}
+
 /// The number of jump sequences that solve the problem, with the cheapest method and whatever memory it takes; 0 threads count as 1.
 ///
 /// # Errors
 /// As [`count_within`].
 pub fn count(problem: &Problem, threads: usize, limits: &Limits<'_>) -> Result<u128, CountError> {
-    count_within(&Counter::new(problem), threads, usize::MAX, limits).map(|counted| counted.total)
+    count_within(&Counter::new(problem), Means::threads(threads), limits).map(|counted| counted.total)
 }
 
-/// Counts with this counter's method on some threads, 0 counting as 1, with about `memory` bytes for levels and their tables.
-/// Where a level's tables do not fit beside the level before, it is made in several steps, for a share of its boards each.
+/// Counts with this counter's method.
 ///
 /// `limits.stop` ends the count early and `limits.progress` counts boards up to symmetry, none again when a level is made anew;
 /// the other limits do not apply.
 ///
 /// # Errors
-/// [`CountError`]: counts beyond 128 bits, too little memory, or the count was stopped.
-pub fn count_within(
-    counter: &Counter,
-    threads: usize,
-    memory: usize,
-    limits: &Limits<'_>,
-) -> Result<Counted, CountError> {
-    Driver { counter, threads: threads.max(1), memory, limits, shelf: &MemoryShelf::default() }.run()
+/// [`CountError`]: counts beyond 128 bits, too little memory, a spill that fails, or the count was stopped.
+pub fn count_within(counter: &Counter, means: Means<'_>, limits: &Limits<'_>) -> Result<Counted, CountError> {
+    let shelf = &Shelf::new(means.memory / SHELF_PART, means.spill);
+    Driver { counter, means, limits, shelf }.run()
 }
 
 /// A level on the shelf.
@@ -71,15 +91,14 @@ struct Level {
     wide: bool,
 }
 
-struct Driver<'a, S> {
+struct Driver<'a> {
     counter: &'a Counter,
-    threads: usize,
-    memory: usize,
+    means: Means<'a>,
     limits: &'a Limits<'a>,
-    shelf: &'a S,
+    shelf: &'a Shelf<'a>,
 }
 
-impl<S: Shelf> Driver<'_, S> {
+impl Driver<'_> {
     fn run(&self) -> Result<Counted, CountError> {
         let first: Vec<Slot<u64>> =
             self.counter.first().iter().map(|entry| Slot { board: entry.board, ways: 1 }).collect();
@@ -97,6 +116,7 @@ impl<S: Shelf> Driver<'_, S> {
             let (next, size) = self.expand(level, (level.entries as f64 * growth) as usize)?;
             growth = (next.entries as f64 / level.entries.max(1) as f64).min(GROWTH as f64);
             levels.push(size);
+            (self.means.made)(next.number, next.entries as u64);
             if near_level != Some(level.number) {
                 self.shelf.clear(level.number);
             }
@@ -105,10 +125,10 @@ impl<S: Shelf> Driver<'_, S> {
         if near_level == Some(last) {
             near = level;
         }
-        let (total, finishes) = match self.counter.method() {
+        let finishes = match self.counter.method() {
             Method::Full => {
                 levels.push(self.measure(level)?);
-                self.total(level)?
+                self.finishes(level)?
             }
             Method::Half => {
                 let (total, size) = match level.wide {
@@ -116,20 +136,21 @@ impl<S: Shelf> Driver<'_, S> {
                     true => self.join::<Wide>(near, level, jumps)?,
                 };
                 levels.push(if near.number == level.number { size } else { self.measure(level)? });
-                let finish = match self.counter.finish() {
-                    Finish::Hole(hole) if total > 0 => vec![(hole, total)],
-                    _ => Vec::new(),
-                };
-                (total, finish)
+                self.counter.all_at_the_finish(total)
             }
         };
+        let total = finishes.iter().try_fold(0u128, |total, (_, ways)| total.checked_add(*ways));
+        let total = total.ok_or(CountError::TotalOverflow)?;
         Ok(Counted { total, finishes, levels })
     }
 
     /// Makes the next level, of about so many entries, and measures this one.
     fn expand(&self, level: Level, expected: usize) -> Result<(Level, LevelSize), CountError> {
         let buckets = Buckets::for_entries(expected);
-        let mut steps = 1;
+        let mut steps = match level.wide {
+            false => self.steps::<u64>(level, buckets, expected),
+            true => self.steps::<Wide>(level, buckets, expected),
+        };
         let mut next = Level { number: level.number + 1, parts: buckets.len(), entries: 0, wide: level.wide };
         let mut again = false;
         loop {
@@ -147,8 +168,8 @@ impl<S: Shelf> Driver<'_, S> {
                     return Err(CountError::BoardOverflow { board });
                 }
                 Err(Halt::Full(Full::Count(_))) => next.wide = true,
-                Err(Halt::Full(Full::Memory)) if steps == buckets.len().min(STEPS_MAX) => {
-                    return Err(CountError::Memory { bytes: self.memory });
+                Err(Halt::Full(Full::Memory)) if steps >= buckets.len().min(STEPS_MAX) => {
+                    return Err(CountError::Memory { bytes: self.means.memory });
                 }
                 Err(Halt::Full(Full::Memory)) => steps *= 2,
             }
@@ -157,8 +178,22 @@ impl<S: Shelf> Driver<'_, S> {
         }
     }
 
+    /// In how many steps a level of so many entries should fit: an attempt that fails takes time too.
+    fn steps<W: Counts>(&self, level: Level, buckets: Buckets, entries: usize) -> usize {
+        let most = buckets.len().min(STEPS_MAX);
+        let fits = |steps: usize| match self.room::<W>(level, buckets.len().div_ceil(steps)) {
+            // A table of a power of two of slots is more than half full most of the time, but never more than three quarters.
+            Ok(room) => entries.div_ceil(steps).saturating_mul(2 * size_of::<Slot<W>>()) <= room,
+            Err(_) => false,
+        };
+        std::iter::successors(Some(1), |steps| Some(steps * 2))
+            .take_while(|steps| *steps < most)
+            .find(|steps| fits(*steps))
+            .unwrap_or(most)
+    }
+
     /// Makes the next level in steps, each for a share of the buckets.
-    fn expand_in<W: Kept>(
+    fn expand_in<W: Counts>(
         &self,
         level: Level,
         buckets: Buckets,
@@ -199,10 +234,11 @@ impl<S: Shelf> Driver<'_, S> {
     }
 
     /// The bytes left for tables beside the shelf, the threads' buffers and the part that each of them reads.
-    fn room<W: Kept>(&self, level: Level, wanted: usize) -> Result<usize, Halt> {
-        let buffers = Dealer::<W>::bytes(wanted).saturating_mul(self.workers(level.entries));
-        let used = self.shelf.bytes().saturating_add(buffers);
-        self.memory.checked_sub(used).ok_or(Halt::Full(Full::Memory))
+    fn room<W: Counts>(&self, level: Level, wanted: usize) -> Result<usize, Halt> {
+        let part = level.entries / level.parts * size_of::<Slot<Wide>>();
+        let each = Dealer::<W>::bytes(wanted).saturating_add(part);
+        let used = self.shelf.bytes().saturating_add(each.saturating_mul(self.workers(level.entries)));
+        self.means.memory.checked_sub(used).ok_or(Halt::Full(Full::Memory))
     }
 
     /// Gives each board of the level, with its images, to one thread. `W` must hold its counts.
@@ -243,24 +279,16 @@ impl<S: Shelf> Driver<'_, S> {
     /// See [`Counter::join`] for the sum. With a jump from `d` to `e` between the two levels, `far` holds the complement of `e`.
     /// The same jump leads from there to the complement of `d`, so when both levels are one, each pair is met from either side
     /// with equal products; then only one of the two is looked up, and counts twice.
-    fn join<W: Kept>(&self, near: Level, far: Level, jumps: bool) -> Result<(u128, LevelSize), CountError> {
+    fn join<W: Counts>(&self, near: Level, far: Level, jumps: bool) -> Result<(u128, LevelSize), CountError> {
         let buckets = far.parts;
         let mut steps = 1;
-        let bytes = |steps: usize| -> Result<usize, CountError> {
-            let mut shares = (0..steps).map(|step| {
-                share(buckets, step, steps)
-                    .map(|part| Ok(Table::<W>::bytes(self.shelf.get(far.number, part)?.len())))
-                    .sum::<Result<usize, CountError>>()
-            });
-            shares.try_fold(0, |most, share| Ok(most.max(share?)))
+        let bytes = |steps: usize| {
+            let table = |part| Table::<W>::bytes(self.shelf.entries(far.number, part));
+            (0..steps).map(|step| share(buckets, step, steps).map(table).sum::<usize>()).max()
         };
-        let too_large = |steps| -> Result<bool, CountError> {
-            let room = self.room::<W>(near, buckets.div_ceil(steps)).unwrap_or_default();
-            Ok(bytes(steps)? > room)
-        };
-        while too_large(steps)? {
+        while bytes(steps) > self.room::<W>(near, buckets.div_ceil(steps)).ok() {
             if steps >= buckets {
-                return Err(CountError::Memory { bytes: self.memory });
+                return Err(CountError::Memory { bytes: self.means.memory });
             }
             steps *= 2;
         }
@@ -280,7 +308,7 @@ impl<S: Shelf> Driver<'_, S> {
         Ok((total, whole))
     }
 
-    fn join_step<W: Kept>(
+    fn join_step<W: Counts>(
         &self,
         near: Level,
         far: Level,
@@ -352,33 +380,17 @@ impl<S: Shelf> Driver<'_, S> {
         Ok((total.ok_or(CountError::TotalOverflow)?, sum(&sizes)))
     }
 
-    /// The answer under [`Method::Full`], from the last level, and by finish.
-    fn total(&self, last: Level) -> Result<(u128, Vec<(Hole, u128)>), CountError> {
-        let mut finishes = BTreeMap::new();
+    /// The answer under [`Method::Full`], by finish, from the last level.
+    fn finishes(&self, last: Level) -> Result<Vec<(Hole, u128)>, CountError> {
+        let mut finishes = Vec::new();
         for part in 0..last.parts {
             let part = self.shelf.get(last.number, part)?;
-            for slot in (0..part.len()).filter_map(|index| part.get::<Wide>(index)) {
-                let images = self.counter.orbits().images(slot.board);
-                let (orbit, ways) = (self.counter.orbits().size(&images), slot.ways.wide());
-                if slot.board.count_ones() != 1 {
-                    continue;
-                }
-                if !ways.is_multiple_of(u128::from(orbit)) {
-                    return Err(CountError::Uneven { board: slot.board, ways, orbit });
-                }
-                for hole in self.counter.hole_list().iter().filter(|hole| images.0.contains(&hole.board())) {
-                    let allowed = match self.counter.finish() {
-                        Finish::Hole(finish) => finish == *hole,
-                        Finish::Any => true,
-                    };
-                    if allowed {
-                        finishes.insert(*hole, ways / u128::from(orbit));
-                    }
-                }
-            }
+            let entries = (0..part.len()).filter_map(|index| part.get::<Wide>(index)).map(Entry::from);
+            finishes.extend(self.counter.finishes(entries)?);
         }
-        let total = finishes.values().try_fold(0u128, |total, ways| total.checked_add(*ways));
-        Ok((total.ok_or(CountError::TotalOverflow)?, finishes.into_iter().collect()))
+        // An orbit is one entry, so no finish is met twice.
+        finishes.sort_unstable();
+        Ok(finishes)
     }
 
     /// The size of a level that is not expanded.
@@ -395,7 +407,7 @@ impl<S: Shelf> Driver<'_, S> {
 
     /// How many threads are worth it for this many entries.
     fn workers(&self, entries: usize) -> usize {
-        self.threads.min(entries / ENTRIES_PER_THREAD + 1)
+        self.means.threads.max(1).min(entries / ENTRIES_PER_THREAD + 1)
     }
 
     /// Does the work on some threads, which share a queue; this thread is one of them.
@@ -454,15 +466,14 @@ fn sum(sizes: &[LevelSize]) -> LevelSize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peg::Entry;
     use std::sync::atomic::{AtomicBool, AtomicU64};
 
     /// Expands entries as a level of its own; gives the next level in order.
     fn expand(counter: &Counter, entries: &[Entry], memory: usize) -> Result<Vec<Entry>, CountError> {
         let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
         let limits = &Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
-        let shelf = &MemoryShelf::default();
-        let driver = Driver { counter, threads: 2, memory, limits, shelf };
+        let shelf = &Shelf::new(usize::MAX, None);
+        let driver = Driver { counter, means: Means { memory, ..Means::threads(2) }, limits, shelf };
         let slots = entries
             .iter()
             .map(|entry| Slot { board: entry.board, ways: Wide::from_wide(entry.ways).unwrap_or_default() });

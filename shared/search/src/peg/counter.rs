@@ -110,11 +110,6 @@ impl Counter {
         self.near
     }
 
-    /// Where the last peg must be.
-    pub(super) fn finish(&self) -> Finish {
-        self.finish
-    }
-
     /// Level 0: the start. Empty when the position class rules every solution out, so that all levels stay empty.
     pub fn first(&self) -> Vec<Entry> {
         if self.class_allows { vec![Entry { board: self.start, ways: 1 }] } else { Vec::new() }
@@ -222,24 +217,57 @@ impl Counter {
         Ok(())
     }
 
-    /// The answer under [`Method::Full`], from the last level; from a part of it, that part's share, to be added up.
+    /// The answer by finish, from the last level and, where the count joins it with an earlier one, from level
+    /// [`near_level`](Self::near_level); from part `i` of both, cut into equally many parts, that part's share, to be added up. Finishes
+    /// that nothing leads to are left out; the others come in order. `near` may be empty if the count needs no level beside the last, or only the
+    /// start. Entries must be sorted.
     ///
     /// # Errors
-    /// [`CountError::TotalOverflow`].
-    pub fn total(&self, last: &[Entry]) -> Result<u128, CountError> {
-        let finished = |entry: &&Entry| match self.finish {
-            // The symmetries leave the finish as it is: it is an orbit of its own.
-            Finish::Hole(hole) => entry.board == hole.board(),
-            Finish::Any => entry.board.count_ones() == 1,
+    /// [`CountError::TotalOverflow`]; [`CountError::Uneven`] for entries that no expansion made.
+    pub fn share(&self, near: &[Entry], last: &[Entry]) -> Result<Vec<(Hole, u128)>, CountError> {
+        let total = match (self.near, self.finish) {
+            (None, _) | (_, Finish::Any) => return self.finishes(last.iter().copied()),
+            (Some(number), _) if number == self.levels => self.join(last, last)?,
+            // Level 0 is no stage's output. It goes into each part's join whole: what lies in other parts has no partner here.
+            (Some(0), _) => self.join(&self.first(), last)?,
+            (Some(_), _) => self.join(near, last)?,
         };
-        last.iter()
-            .filter(finished)
-            .try_fold(0u128, |total, entry| total.checked_add(entry.ways))
-            .ok_or(CountError::TotalOverflow)
+        Ok(self.all_at_the_finish(total))
+    }
+
+    /// A total as a share by finish, for a problem with one.
+    pub(super) fn all_at_the_finish(&self, total: u128) -> Vec<(Hole, u128)> {
+        match self.finish {
+            Finish::Hole(hole) if total > 0 => vec![(hole, total)],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The answer under [`Method::Full`], by finish, from entries of the last level.
+    pub(super) fn finishes(
+        &self,
+        last: impl IntoIterator<Item = Entry>,
+    ) -> Result<Vec<(Hole, u128)>, CountError> {
+        let mut finishes = Vec::new();
+        for Entry { board, ways } in last.into_iter().filter(|entry| entry.board.count_ones() == 1) {
+            let images = self.orbits.images(board);
+            let orbit = self.orbits.size(&images);
+            if !ways.is_multiple_of(u128::from(orbit)) {
+                return Err(CountError::Uneven { board, ways, orbit });
+            }
+            let allowed = |hole: &Hole| match self.finish {
+                Finish::Hole(finish) => finish == *hole,
+                Finish::Any => true,
+            };
+            let reached = self.hole_list.iter().filter(|hole| images.0.contains(&hole.board()));
+            finishes.extend(reached.copied().filter(allowed).map(|hole| (hole, ways / u128::from(orbit))));
+        }
+        finishes.sort_unstable();
+        Ok(finishes)
     }
 
     /// The answer under [`Method::Half`], from level [`near_level`](Self::near_level) and the last level; from part `i` of both,
-    /// cut into equally many parts, that part's share, to be added up. Both must be sorted.
+    /// cut into equally many parts, that part's share. Both must be sorted.
     ///
     /// Every solution passes one board `d` of the near level, so the answer is the sum over boards of (sequences to `d`) x
     /// (sequences from `d` to the finish), the latter being those to the complement of `d`, which lies in the far level. Over an
@@ -285,10 +313,6 @@ impl Counter {
     /// All holes.
     pub(super) fn holes(&self) -> u64 {
         self.holes
-    }
-
-    pub(super) fn hole_list(&self) -> &[Hole] {
-        &self.hole_list
     }
 
     /// Orbits under the symmetries that leave the problem as it is.

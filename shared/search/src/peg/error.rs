@@ -1,7 +1,7 @@
 //! What can go wrong with a count, and with a run that came from outside.
 
 /// Why a count, or a step of it, has no result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CountError {
     /// More sequences than 128 bits hold. Counts never wrap.
     #[error("more than 2^128 - 1 jump sequences lead to board {board:#018x}")]
@@ -28,9 +28,21 @@ pub enum CountError {
         /// What it may use.
         bytes: usize,
     },
+    /// What does not fit into memory could not be kept elsewhere, or did not come back as it was.
+    #[error("levels that do not fit into memory: {reason}")]
+    Spill {
+        /// What went wrong.
+        reason: String,
+    },
     /// Somebody asked the count to stop.
     #[error("the count was stopped")]
     Stopped,
+}
+
+impl CountError {
+    pub(super) fn spill(error: std::io::Error) -> Self {
+        Self::Spill { reason: error.to_string() }
+    }
 }
 
 /// Why bytes are no run of entries. Offsets and entries count from 0.

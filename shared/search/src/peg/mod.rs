@@ -23,8 +23,9 @@ mod merge;
 mod run;
 mod shelf;
 
-pub use count::{Counted, count, count_within};
+pub use count::{Counted, Means, count, count_within};
 pub use counter::{Counter, Entry, LevelSize, Method};
 pub use error::{CountError, RunError};
 pub use merge::merge;
 pub use run::{encode_run, run_entries};
+pub use shelf::Spill;

@@ -20,8 +20,11 @@ use grundy_games::claim::{Claim, SUBJECT_BYTES_MAX, Subject};
 use grundy_games::problem::Fields;
 use grundy_search::numbers::{INFINITE, Numbers};
 
-/// The layout of all records here.
+/// The layout of all records here but for parts.
 const FORMAT: u8 = 1;
+
+/// The layout of parts. The first had a total in place of shares by finish.
+const PART_FORMAT: u8 = 2;
 
 /// The key of the epoch in its family.
 pub(crate) const EPOCH_KEY: &[u8] = b"epoch";
@@ -238,7 +241,8 @@ fn decode<T>(
     value: &[u8],
     fields: impl FnOnce(&mut Reader<'_>) -> Result<T, CodecError>,
 ) -> Result<T, CodecError> {
-    let mut reader = Reader::open(kind, FORMAT, key, value)?;
+    let format = if kind == RecordKind::Part { PART_FORMAT } else { FORMAT };
+    let mut reader = Reader::open(kind, format, key, value)?;
     let record = fields(&mut reader)?;
     reader.finish()?;
     Ok(record)
@@ -333,11 +337,11 @@ fn decode_lease(reader: &mut Reader<'_>) -> Result<LeaseRecord, CodecError> {
 }
 
 fn encode_part(record: &PartRecord) -> Writer {
-    let PartRecord { boards, boards_with_images, total, outputs, checksums, source } = record;
-    let mut writer = Writer::new(FORMAT);
-    writer.u64(*boards).u64(*boards_with_images).bool(total.is_some());
-    if let Some(total) = total {
-        writer.u128(*total);
+    let PartRecord { boards, boards_with_images, shares, outputs, checksums, source } = record;
+    let mut writer = Writer::new(PART_FORMAT);
+    writer.u64(*boards).u64(*boards_with_images).u64(shares.len() as u64);
+    for (hole, ways) in shares {
+        writer.u8(*hole).u128(*ways);
     }
     writer.u64(outputs.len() as u64);
     for entries in outputs {
@@ -353,13 +357,15 @@ fn encode_part(record: &PartRecord) -> Writer {
 
 fn decode_part(reader: &mut Reader<'_>) -> Result<PartRecord, CodecError> {
     let (boards, boards_with_images) = (reader.u64("boards")?, reader.u64("boards with images")?);
-    let total = if reader.bool("total flag")? { Some(reader.u128("total")?) } else { None };
     // Not reserved ahead: the count may be anything, the bytes behind it may not.
+    let shares = (0..reader.u64("number of shares")?)
+        .map(|_| Ok((reader.u8("hole")?, reader.u128("share")?)))
+        .collect::<Result<_, CodecError>>()?;
     let outputs =
         (0..reader.u64("number of outputs")?).map(|_| reader.u64("output")).collect::<Result<_, _>>()?;
     let checksums =
         (0..reader.u64("number of checksums")?).map(|_| reader.u32("checksum")).collect::<Result<_, _>>()?;
-    Ok(PartRecord { boards, boards_with_images, total, outputs, checksums, source: reader.text("source")? })
+    Ok(PartRecord { boards, boards_with_images, shares, outputs, checksums, source: reader.text("source")? })
 }
 
 #[cfg(test)]

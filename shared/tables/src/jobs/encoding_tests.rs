@@ -58,11 +58,17 @@ fn lease_records() -> impl Strategy<Value = LeaseRecord> {
 }
 
 fn part_records() -> impl Strategy<Value = PartRecord> {
-    (any::<[u64; 2]>(), any::<Option<u128>>(), vec(any::<u64>(), 0..5), vec(any::<u32>(), 0..5), ".*")
-        .prop_map(|([boards, boards_with_images], total, outputs, checksums, source)| PartRecord {
+    (
+        any::<[u64; 2]>(),
+        vec(any::<(u8, u128)>(), 0..3),
+        vec(any::<u64>(), 0..5),
+        vec(any::<u32>(), 0..5),
+        ".*",
+    )
+        .prop_map(|([boards, boards_with_images], shares, outputs, checksums, source)| PartRecord {
             boards,
             boards_with_images,
-            total,
+            shares,
             outputs,
             checksums,
             source,
@@ -270,7 +276,7 @@ fn the_documented_examples_are_right() {
             PartRecord {
                 boards: 3,
                 boards_with_images: 20,
-                total: None,
+                shares: Vec::new(),
                 outputs: vec![5, 6],
                 checksums: vec![0x0102_0304, 0x0506_0708],
                 source,

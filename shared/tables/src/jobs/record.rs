@@ -101,8 +101,8 @@ pub struct PartRecord {
     pub boards: u64,
     /// The same, each board counted.
     pub boards_with_images: u64,
-    /// The part's share of the final count; `None` in a stage that only moves on.
-    pub total: Option<u128>,
+    /// The part's share of the final count, as sequences by the hole of the last peg, holes ascending; nothing in a stage that only moves on.
+    pub shares: Vec<(u8, u128)>,
     /// Entries in each output run, one a part of the next stage.
     pub outputs: Vec<u64>,
     /// CRC-32C of each output run's bytes, so that doing a part twice with different results is noticed.
