@@ -11,6 +11,8 @@ use grundy_games::konane::{Board, KonaneClaims, Side};
 pub struct KonaneTree {
     claims: KonaneClaims,
     namespace: Namespace,
+    /// A number for each effort; see [`Features::effort`].
+    numbers: Box<[u32]>,
 }
 
 /// A position with what the search wants to know of it, computed once.
@@ -29,7 +31,7 @@ pub struct State {
 impl KonaneTree {
     /// The tree of the positions that the claims are about.
     pub fn new(claims: KonaneClaims, namespace: Namespace) -> Self {
-        Self { claims, namespace }
+        Self { claims, namespace, numbers: (0..EFFORTS).map(number).collect() }
     }
 
     /// The state of a position.
@@ -47,9 +49,10 @@ impl KonaneTree {
         let board = self.claims.board();
         let kernel = Kernel::of(board, stones);
         let lead = if mover == Side::Black { kernel.lead } else { -kernel.lead };
-        let numbers = match outcome(board, &kernel, mover, lead) {
+        let unopposed = [mover, mover.other()].map(|side| kernel.moves_unopposed(board, side));
+        let numbers = match outcome(unopposed, lead) {
             Some(truth) => Numbers::decided(truth),
-            None => estimate(board, &kernel, mover, lead),
+            None => self.estimate(&kernel, mover, unopposed, lead),
         };
         let (words, canonical_mover) =
             self.claims.symmetries().canonical([kernel.cells, kernel.stones], mover);
@@ -59,21 +62,42 @@ impl KonaneTree {
 }
 
 /// Whether the mover wins, where counting moves tells: a side that is ahead outside the kernel by what the other
-/// could ever do inside it, left alone there, need not enter it at all.
-fn outcome(board: &Board, kernel: &Kernel, mover: Side, lead: i32) -> Option<bool> {
-    if lead > 0 {
-        (lead > kernel.moves_unopposed(board, mover.other())).then_some(true)
-    } else {
-        (-lead >= kernel.moves_unopposed(board, mover)).then_some(false)
-    }
+/// could ever do inside it (`unopposed`, the mover's first), left alone there, need not enter it at all.
+fn outcome(unopposed: [i32; 2], lead: i32) -> Option<bool> {
+    if lead > 0 { (lead > unopposed[1]).then_some(true) } else { (-lead >= unopposed[0]).then_some(false) }
 }
 
-/// Numbers of an open position. A side with many moves takes many refutations to beat, so the numbers grow with a power of
-/// the mobility of the side that they work against; of the powers tried (1 to 8, of mobility and of its difference) the
-/// third and fourth need the fewest nodes on 5x7, 6x6 and 6x7 boards, and the third stays further from the numbers' limit.
-fn estimate(board: &Board, kernel: &Kernel, mover: Side, lead: i32) -> Numbers {
-    let against = |side, lead: i32| (mobility(board, kernel, side) + 2 * lead.max(0) as u32).pow(3);
-    Numbers::open(against(mover.other(), -lead), against(mover, lead))
+/// Efforts that are told apart; a position that exceeds them is open for long enough.
+const EFFORTS: usize = 512;
+
+/// The number of an effort: three eighths of its power 3.5, an effort being counted in eighths.
+fn number(effort: usize) -> u32 {
+    const UNIT: u128 = 8;
+    let power = (effort as u128).pow(7).isqrt() * 3 / 8;
+    // 8^3.5, rounded.
+    let unit = UNIT.pow(7).isqrt();
+    (power / unit) as u32
+}
+
+impl KonaneTree {
+    /// Numbers of an open position.
+    ///
+    /// A side with many moves takes many refutations to beat, now (mobility) or later (moves unopposed), and fewer if there are
+    /// many against it. The weights and the power were found by climbing in expansions on boards of 5x6 to 6x6: see
+    /// docs/konane.md.
+    fn estimate(&self, kernel: &Kernel, mover: Side, unopposed: [i32; 2], lead: i32) -> Numbers {
+        let board = self.claims.board();
+        let mobility = [mover, mover.other()].map(|side| mobility(board, kernel, side) as i32);
+        // To reach a mover's win it has to get ahead of all that the other can do, and by a move; the other only level with it.
+        let behind = [unopposed[1] - lead + 1, unopposed[0] + lead];
+        let against = |side: usize, lead: i32| {
+            let other = 1 - side;
+            let effort = 6 * (mobility[other] + behind[side]) - 2 * (mobility[side] + behind[other]);
+            let effort = (effort + 24 * lead.max(0)).max(1) as usize;
+            self.numbers[effort.min(EFFORTS - 1)]
+        };
+        Numbers::open(against(0, -lead), against(1, lead))
+    }
 }
 
 /// A side's single jumps, plus its stones that have one: two jumps of one stone are worth less than jumps of two.
