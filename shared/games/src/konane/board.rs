@@ -105,12 +105,13 @@ impl Board {
     /// For each direction the stones of `movers` that can jump that way, over `enemies` into `empty`.
     #[inline(always)]
     pub fn jumpers(&self, movers: u64, enemies: u64, empty: u64) -> [u64; 4] {
-        std::array::from_fn(|direction| {
-            movers
-                & self.room[direction]
-                & self.behind(direction, 1, enemies)
-                & self.behind(direction, 2, empty)
-        })
+        std::array::from_fn(|direction| self.jumpers_to(direction, movers, enemies, empty))
+    }
+
+    /// The stones of `movers` that can jump in this direction, over `enemies` into `empty`.
+    #[inline(always)]
+    pub fn jumpers_to(&self, direction: usize, movers: u64, enemies: u64, empty: u64) -> u64 {
+        movers & self.room[direction] & self.behind(direction, 1, enemies) & self.behind(direction, 2, empty)
     }
 
     /// For each direction the side's stones that can jump that way.

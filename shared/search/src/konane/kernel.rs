@@ -34,7 +34,7 @@ impl Kernel {
     /// The kernel of a position.
     pub fn of(board: &Board, stones: u64) -> Self {
         let jumps = possible_jumps(board, stones);
-        let mut rest = covered(board, &jumps, u64::MAX);
+        let mut rest = covered(board, &jumps);
         let (mut cells, mut lead) = (0, 0);
         while rest != 0 {
             let part = part(board, &jumps, rest & rest.wrapping_neg());
@@ -57,19 +57,19 @@ impl Kernel {
     pub fn moves_unopposed(&self, board: &Board, side: Side) -> i32 {
         let theirs = self.stones & !board.colour(side);
         let (mut full, mut empty) = (self.stones & board.colour(side), self.cells & !self.stones);
+        let mut taken = 0;
         loop {
-            let jumps = board.jumpers(full, theirs, empty);
-            let (mut full_next, mut empty_next, mut taken) = (full, empty, 0);
-            for (direction, &from) in jumps.iter().enumerate() {
+            let before = (full, empty);
+            for direction in 0..4 {
+                let from = board.jumpers_to(direction, full, theirs, empty);
                 let over = board.ahead(direction, 1, from);
                 taken |= over;
-                empty_next |= from | over;
-                full_next |= board.ahead(direction, 2, from);
+                empty |= from | over;
+                full |= board.ahead(direction, 2, from);
             }
-            if (full_next, empty_next) == (full, empty) {
+            if (full, empty) == before {
                 return taken.count_ones() as i32;
             }
-            (full, empty) = (full_next, empty_next);
         }
     }
 }
@@ -77,25 +77,25 @@ impl Kernel {
 /// For each direction the cells from which a jump may one day be possible.
 fn possible_jumps(board: &Board, stones: u64) -> [u64; 4] {
     let (mut full, mut empty) = (stones, board.cells() & !stones);
+    let mut jumps = [0; 4];
     loop {
-        let jumps = board.jumpers(full, full, empty);
-        let (mut full_next, mut empty_next) = (full, empty);
-        for (direction, &from) in jumps.iter().enumerate() {
-            empty_next |= from | board.ahead(direction, 1, from);
-            full_next |= board.ahead(direction, 2, from);
+        let before = (full, empty);
+        // What one direction adds counts for the next at once: any order leads to the least fixpoint, this one sooner.
+        for (direction, jumps) in jumps.iter_mut().enumerate() {
+            *jumps = board.jumpers_to(direction, full, full, empty);
+            empty |= *jumps | board.ahead(direction, 1, *jumps);
+            full |= board.ahead(direction, 2, *jumps);
         }
-        if (full_next, empty_next) == (full, empty) {
+        if (full, empty) == before {
             return jumps;
         }
-        (full, empty) = (full_next, empty_next);
     }
 }
 
-/// The cells of the possible jumps that touch `set`.
+/// The cells of the possible jumps.
 #[inline]
-fn covered(board: &Board, jumps: &[u64; 4], set: u64) -> u64 {
+fn covered(board: &Board, jumps: &[u64; 4]) -> u64 {
     jumps.iter().enumerate().fold(0, |cells, (direction, &from)| {
-        let from = from & (set | board.behind(direction, 1, set) | board.behind(direction, 2, set));
         cells | from | board.ahead(direction, 1, from) | board.ahead(direction, 2, from)
     })
 }
@@ -103,11 +103,14 @@ fn covered(board: &Board, jumps: &[u64; 4], set: u64) -> u64 {
 /// All cells that possible jumps connect with a covered cell.
 fn part(board: &Board, jumps: &[u64; 4], mut cells: u64) -> u64 {
     loop {
-        let more = cells | covered(board, jumps, cells);
-        if more == cells {
+        let before = cells;
+        for (direction, &from) in jumps.iter().enumerate() {
+            let from = from & (cells | board.behind(direction, 1, cells) | board.behind(direction, 2, cells));
+            cells |= from | board.ahead(direction, 1, from) | board.ahead(direction, 2, from);
+        }
+        if cells == before {
             return cells;
         }
-        cells = more;
     }
 }
 
