@@ -23,6 +23,9 @@ pub trait Tree: Send {
     /// A decoded claim.
     type State: Clone;
 
+    /// A branch is left when the second best looks better by one part in so many of its number (epsilon, inverted).
+    const SWITCH: u32 = 4;
+
     /// The rules that read the tree's claims.
     fn rules(&self) -> &dyn ClaimRules;
 
@@ -278,8 +281,9 @@ impl<T: Tree> Search<'_, T> {
             }
             let branch = &mut branches[best];
             let seen = branch.numbers.across(branch.polarity);
-            // 1 + epsilon: stay until the second best looks better by a quarter, instead of thrashing between equals.
-            let switch = if second >= INFINITE { INFINITE } else { second.saturating_add(1 + second / 4) };
+            // 1 + epsilon: stay until the second best looks better by a fraction, instead of thrashing between equals.
+            let switch =
+                if second >= INFINITE { INFINITE } else { second.saturating_add(1 + second / T::SWITCH) };
             let below = Numbers {
                 // More than it has, lest nothing is done.
                 proof: proof_max.min(switch.max(seen.proof.saturating_add(1))),

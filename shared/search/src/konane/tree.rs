@@ -2,7 +2,7 @@
 
 use super::kernel::Kernel;
 use crate::dfpn::{Branch, Settled, Tree};
-use crate::numbers::Numbers;
+use crate::numbers::{FINITE_MAX, Numbers};
 use crate::table::{Key, Namespace, Table};
 use grundy_games::claim::{Claim, ClaimError, ClaimRules, Polarity};
 use grundy_games::konane::{Board, KonaneClaims, Side};
@@ -11,8 +11,6 @@ use grundy_games::konane::{Board, KonaneClaims, Side};
 pub struct KonaneTree {
     claims: KonaneClaims,
     namespace: Namespace,
-    /// A number for each effort; see [`Features::effort`].
-    numbers: Box<[u32]>,
 }
 
 /// A position with what the search wants to know of it, computed once.
@@ -31,7 +29,7 @@ pub struct State {
 impl KonaneTree {
     /// The tree of the positions that the claims are about.
     pub fn new(claims: KonaneClaims, namespace: Namespace) -> Self {
-        Self { claims, namespace, numbers: (0..EFFORTS).map(number).collect() }
+        Self { claims, namespace }
     }
 
     /// The state of a position.
@@ -52,7 +50,7 @@ impl KonaneTree {
         let unopposed = [mover, mover.other()].map(|side| kernel.moves_unopposed(board, side));
         let numbers = match outcome(unopposed, lead) {
             Some(truth) => Numbers::decided(truth),
-            None => self.estimate(&kernel, mover, unopposed, lead),
+            None => estimate(board, &kernel, mover, unopposed, lead),
         };
         let (words, canonical_mover) =
             self.claims.symmetries().canonical([kernel.cells, kernel.stones], mover);
@@ -67,37 +65,23 @@ fn outcome(unopposed: [i32; 2], lead: i32) -> Option<bool> {
     if lead > 0 { (lead > unopposed[1]).then_some(true) } else { (-lead >= unopposed[0]).then_some(false) }
 }
 
-/// Efforts that are told apart; a position that exceeds them is open for long enough.
-const EFFORTS: usize = 512;
-
-/// The number of an effort: three eighths of its power 3.5, an effort being counted in eighths.
-fn number(effort: usize) -> u32 {
-    const UNIT: u128 = 8;
-    let power = (effort as u128).pow(7).isqrt() * 3 / 8;
-    // 8^3.5, rounded.
-    let unit = UNIT.pow(7).isqrt();
-    (power / unit) as u32
-}
-
-impl KonaneTree {
-    /// Numbers of an open position.
-    ///
-    /// A side with many moves takes many refutations to beat, now (mobility) or later (moves unopposed), and fewer if there are
-    /// many against it. The weights and the power were found by climbing in expansions on boards of 5x6 to 6x6: see
-    /// docs/konane.md.
-    fn estimate(&self, kernel: &Kernel, mover: Side, unopposed: [i32; 2], lead: i32) -> Numbers {
-        let board = self.claims.board();
-        let mobility = [mover, mover.other()].map(|side| mobility(board, kernel, side) as i32);
-        // To reach a mover's win it has to get ahead of all that the other can do, and by a move; the other only level with it.
-        let behind = [unopposed[1] - lead + 1, unopposed[0] + lead];
-        let against = |side: usize, lead: i32| {
-            let other = 1 - side;
-            let effort = 6 * (mobility[other] + behind[side]) - 2 * (mobility[side] + behind[other]);
-            let effort = (effort + 24 * lead.max(0)).max(1) as usize;
-            self.numbers[effort.min(EFFORTS - 1)]
-        };
-        Numbers::open(against(0, -lead), against(1, lead))
-    }
+/// Numbers of an open position.
+///
+/// A side with many moves takes many refutations to beat, now (mobility) or later (moves unopposed), and fewer if there are
+/// many against it. The weights and the power were found by climbing in expansions on boards of 5x6 to 6x6: see
+/// docs/konane.md.
+fn estimate(board: &Board, kernel: &Kernel, mover: Side, unopposed: [i32; 2], lead: i32) -> Numbers {
+    let mobility = [mover, mover.other()].map(|side| mobility(board, kernel, side) as i32);
+    // By how many moves each is behind the rule of `outcome` that lets it win.
+    let behind = [unopposed[1] - lead + 1, unopposed[0] + lead];
+    let against = |side: usize, lead: i32| {
+        let other = 1 - side;
+        let hard = 8 * mobility[other] + 6 * behind[side];
+        let easy = 3 * mobility[side] + 2 * behind[other];
+        let effort = (hard - easy + 24 * lead.max(0) + 8).max(1) as u64;
+        (effort.pow(4) * 3 / (8 * 8u64.pow(4))).min(FINITE_MAX.into()) as u32
+    };
+    Numbers::open(against(0, -lead), against(1, lead))
 }
 
 /// A side's single jumps, plus its stones that have one: two jumps of one stone are worth less than jumps of two.
@@ -109,6 +93,9 @@ fn mobility(board: &Board, kernel: &Kernel, side: Side) -> u32 {
 
 impl Tree for KonaneTree {
     type State = State;
+
+    // A half: fewer returns to the same positions; see docs/konane.md.
+    const SWITCH: u32 = 2;
 
     fn rules(&self) -> &dyn ClaimRules {
         &self.claims
