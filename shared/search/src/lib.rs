@@ -9,7 +9,7 @@ pub mod engine;
 pub mod evaluate;
 pub mod kalah;
 pub mod konane;
-mod memory;
+pub mod memory;
 pub mod numbers;
 pub mod peg;
 pub mod samples;

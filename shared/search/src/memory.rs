@@ -2,7 +2,7 @@
 
 /// Asks for huge pages behind memory that nothing was put into yet: most look-ups in a large table miss the processor's table of pages
 /// otherwise. A wish, no more: nothing depends on it.
-pub(crate) fn want_huge_pages<T>(memory: &mut [T]) {
+pub fn want_huge_pages<T>(memory: &mut [T]) {
     #[cfg(target_os = "linux")]
     {
         const PAGE: usize = 1 << 12;
@@ -26,7 +26,7 @@ pub(crate) fn want_huge_pages<T>(memory: &mut [T]) {
 }
 
 /// Begins to load the cache line of a value that is read soon, so that several of them are on their way at the same time.
-pub(crate) fn prefetch<T>(value: &T) {
+pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

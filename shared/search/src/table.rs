@@ -69,6 +69,11 @@ pub trait Table: Sync + Send {
     /// The entry stored for the key, if it is still there.
     fn probe(&self, key: &Key) -> Option<Entry>;
 
+    /// Says that the key will be probed soon, so that memory can be on its way while something else is done.
+    fn prefetch(&self, key: &Key) {
+        let _ = key;
+    }
+
     /// Offers an entry. The table keeps it or what it has, by work; a final entry is never replaced by one of the same key that is not.
     fn store(&self, key: &Key, entry: Entry);
 }
@@ -76,6 +81,10 @@ pub trait Table: Sync + Send {
 impl<T: Table + ?Sized> Table for std::sync::Arc<T> {
     fn probe(&self, key: &Key) -> Option<Entry> {
         (**self).probe(key)
+    }
+
+    fn prefetch(&self, key: &Key) {
+        (**self).prefetch(key);
     }
 
     fn store(&self, key: &Key, entry: Entry) {

@@ -38,6 +38,7 @@
 use crate::entry::{aged, contradict, is_final, pack, priority, unpack};
 use crate::error::StorageError;
 use crate::options::TierOptions;
+use grundy_search::memory;
 use grundy_search::table::{Entry, Key, Table};
 use std::hint::spin_loop;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -126,8 +127,9 @@ impl RamTable {
         // One bucket more, to align the first.
         let length = (buckets + 1) * WORDS;
         // Zeroes straight from the allocator: pages that are never used are never touched.
-        let words =
+        let mut words =
             <[AtomicU64]>::new_box_zeroed_with_elems(length).map_err(|_| StorageError::Memory { bytes })?;
+        memory::want_huge_pages(&mut words);
         let start = words.as_ptr().align_offset(BUCKET_BYTES);
         // `align_offset` may in theory decline; buckets then straddle lines, which costs speed and nothing else.
         let start = if start < WORDS { start } else { 0 };
@@ -333,6 +335,11 @@ impl Table for RamTable {
             Lookup::Found(entry) => Some(entry),
             Lookup::Absent | Lookup::Evicted => None,
         }
+    }
+
+    #[inline]
+    fn prefetch(&self, key: &Key) {
+        memory::prefetch(self.bucket(mix(key)));
     }
 
     #[inline]

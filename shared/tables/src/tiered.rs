@@ -202,6 +202,11 @@ impl Table for TieredTable {
     }
 
     #[inline]
+    fn prefetch(&self, key: &Key) {
+        self.shared.ram.prefetch(key);
+    }
+
+    #[inline]
     fn store(&self, key: &Key, entry: Entry) {
         let shared = &*self.shared;
         shared.counters.stripe().stores.fetch_add(1, Relaxed);

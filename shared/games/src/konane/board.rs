@@ -1,5 +1,6 @@
 //! The board: which cells there are, and all jumps at once by shifts of 64-bit sets.
 
+use super::cellset::CellSet;
 use super::position::Side;
 
 /// The most cells of a board's bounding rectangle: one bit each in a `u64`.
@@ -13,9 +14,9 @@ pub struct Board {
     cells: u64,
     /// Cells of even `x + y`.
     black: u64,
-    /// How far apart neighbours are in bits, along a row and along a column. A direction without room for a jump keeps
-    /// stride 1, because twice the width of a flat board overflows a shift; its `room` is empty.
-    strides: [u32; 2],
+    /// How far apart neighbours in a column are in bits; those in a row are 1 apart. 1 on a board too flat for a jump along a
+    /// column, because twice its width overflows a shift; there is no `room` for such a jump.
+    stride: u32,
     /// For each direction (east, west, south, north) the places from which two steps stay on the rectangle.
     room: [u64; 4],
 }
@@ -50,7 +51,7 @@ impl Board {
             height: height as u8,
             cells: cells & (u64::MAX >> (CELLS_MAX - area)),
             black,
-            strides: [1, if height < 3 { 1 } else { width as u32 }],
+            stride: if height < 3 { 1 } else { width as u32 },
             room,
         })
     }
@@ -91,27 +92,34 @@ impl Board {
 
     /// A set moved by `steps` cells in a direction. What leaves its row is not masked: combine with [`Board::room`].
     #[inline(always)]
-    pub fn ahead(&self, direction: usize, steps: u32, set: u64) -> u64 {
-        let by = self.strides[direction / 2] * steps;
+    pub fn ahead<S: CellSet>(&self, direction: usize, steps: u32, set: S) -> S {
+        let by = steps * if direction < 2 { 1 } else { self.stride };
         if direction.is_multiple_of(2) { set << by } else { set >> by }
     }
 
     /// The opposite of [`Board::ahead`]: bit `i` says whether the set has the cell `steps` ahead of `i`.
     #[inline(always)]
-    pub fn behind(&self, direction: usize, steps: u32, set: u64) -> u64 {
+    pub fn behind<S: CellSet>(&self, direction: usize, steps: u32, set: S) -> S {
         self.ahead(direction ^ 1, steps, set)
     }
 
     /// For each direction the stones of `movers` that can jump that way, over `enemies` into `empty`.
     #[inline(always)]
-    pub fn jumpers(&self, movers: u64, enemies: u64, empty: u64) -> [u64; 4] {
-        std::array::from_fn(|direction| self.jumpers_to(direction, movers, enemies, empty))
+    pub fn jumpers<S: CellSet>(&self, movers: S, enemies: S, empty: S) -> [S; 4] {
+        let mut jumpers = [movers; 4];
+        for (direction, jumpers) in jumpers.iter_mut().enumerate() {
+            *jumpers = self.jumpers_to(direction, movers, enemies, empty);
+        }
+        jumpers
     }
 
     /// The stones of `movers` that can jump in this direction, over `enemies` into `empty`.
     #[inline(always)]
-    pub fn jumpers_to(&self, direction: usize, movers: u64, enemies: u64, empty: u64) -> u64 {
-        movers & self.room[direction] & self.behind(direction, 1, enemies) & self.behind(direction, 2, empty)
+    pub fn jumpers_to<S: CellSet>(&self, direction: usize, movers: S, enemies: S, empty: S) -> S {
+        movers
+            & S::splat(self.room[direction])
+            & self.behind(direction, 1, enemies)
+            & self.behind(direction, 2, empty)
     }
 
     /// For each direction the side's stones that can jump that way.

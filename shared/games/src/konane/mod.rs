@@ -11,6 +11,7 @@
 //! ```
 
 mod board;
+mod cellset;
 mod claims;
 mod notation;
 mod position;
@@ -19,6 +20,7 @@ mod start;
 mod symmetry;
 
 pub use board::{Board, CELLS_MAX, Jump};
+pub use cellset::CellSet;
 pub use claims::KonaneClaims;
 pub use notation::{Cell, NotationError};
 pub use position::{Position, Side};

@@ -1,86 +1,172 @@
 //! The symmetries of a board, and canonical forms under them.
 
 use super::board::Board;
+use super::cellset::CellSet;
 use super::position::Side;
 
-/// The symmetries that map a board's cells to themselves, as lookup tables.
+/// The symmetries that map a board's cells to themselves.
 ///
 /// A symmetry moves every cell to one of its own colour, or every cell to one of the other (on even boards a mirror or a
 /// quarter turn). The first kind keeps the mover, the second swaps the two sides and with them the mover, so both
 /// keep the mover's fate.
+///
+/// Each is a mirror image of the columns or none, then an exchange of rows and columns or none, then a half turn or none.
 #[derive(Clone, Debug)]
 pub struct Symmetries {
-    /// All but the identity.
-    maps: Box<[Map]>,
-    /// Whether one of them swaps the colours; then black is the mover of every canonical form.
-    swapping: bool,
+    mirror: Steps,
+    exchange: Steps,
+    /// By how much a word of cells has to be shifted down after it was reversed.
+    unused: u32,
+    /// Those that keep the colours, the identity included, and those that swap them; by [`kind`].
+    kinds: [[bool; 8]; 2],
 }
 
-#[derive(Clone, Debug)]
-struct Map {
-    /// `images[i][b]`: where the cells of byte `i` go when that byte is `b`.
-    images: Box<[[u64; 256]]>,
-    swaps: bool,
+/// Where a symmetry moves the cells: sets of them, and by how many bits up or down.
+#[derive(Clone, Default, Debug)]
+struct Steps {
+    up: Vec<(u64, u32)>,
+    down: Vec<(u64, u32)>,
 }
 
-impl Map {
+impl Steps {
+    fn new(area: usize, image_of: impl Fn(usize) -> usize) -> Self {
+        let mut steps = Self::default();
+        for bit in 0..area {
+            let image = image_of(bit);
+            let (list, by) =
+                if image >= bit { (&mut steps.up, image - bit) } else { (&mut steps.down, bit - image) };
+            let by = by as u32;
+            match list.iter_mut().find(|step| step.1 == by) {
+                Some(step) => step.0 |= 1 << bit,
+                None => list.push((1 << bit, by)),
+            }
+        }
+        steps
+    }
+
     #[inline(always)]
-    fn image(&self, stones: u64) -> u64 {
-        let bytes = stones.to_le_bytes();
-        self.images.iter().zip(bytes).fold(0, |image, (table, byte)| image | table[usize::from(byte)])
+    fn image<S: CellSet>(&self, set: S) -> S {
+        let mut image = S::splat(0);
+        for &(cells, by) in &self.up {
+            image = image | (set & S::splat(cells)) << by;
+        }
+        for &(cells, by) in &self.down {
+            image = image | (set & S::splat(cells)) >> by;
+        }
+        image
     }
 }
 
+const MIRROR: usize = 1;
+const EXCHANGE: usize = 2;
+const TURN: usize = 4;
+
 impl Symmetries {
-    /// The symmetries of a board, at most seven besides the identity.
+    /// The symmetries of a board, at most eight.
     pub fn of(board: &Board) -> Self {
         let (width, height) = (board.width(), board.height());
         let area = width * height;
-        let mut maps = Vec::new();
-        // Bit 0 mirrors the columns, bit 1 the rows, bit 2 then exchanges rows and columns.
-        for kind in 1..8u32 {
-            if kind & 4 != 0 && width != height {
+        let mut symmetries = Self {
+            mirror: Steps::new(area, |bit| bit / width * width + (width - 1 - bit % width)),
+            exchange: if width == height {
+                Steps::new(area, |bit| bit % width * width + bit / width)
+            } else {
+                Steps::default()
+            },
+            unused: u64::BITS - area as u32,
+            kinds: [[false; 8]; 2],
+        };
+        for kind in 0..8 {
+            if kind & EXCHANGE != 0 && width != height {
                 continue;
             }
-            let image_of = |bit: usize| {
-                let (x, y) = (bit % width, bit / width);
-                let x = if kind & 1 != 0 { width - 1 - x } else { x };
-                let y = if kind & 2 != 0 { height - 1 - y } else { y };
-                if kind & 4 != 0 { x * width + y } else { y * width + x }
-            };
-            let image_of_set = |set: u64| {
-                (0..area)
-                    .filter(|&bit| set >> bit & 1 != 0)
-                    .fold(0, |image, bit| image | 1u64 << image_of(bit))
-            };
-            if image_of_set(board.cells()) != board.cells() {
-                continue;
+            if symmetries.image(kind, board.cells()) == board.cells() {
+                let swaps = symmetries.image(kind, 1) & board.colour(Side::Black) == 0;
+                symmetries.kinds[usize::from(swaps)][kind] = true;
             }
-            let images = (0..area.div_ceil(8))
-                .map(|byte| std::array::from_fn(|value| image_of_set((value as u64) << (8 * byte))))
-                .collect();
-            let swaps = board.colour(Side::Black) >> image_of(0) & 1 == 0;
-            maps.push(Map { images, swaps });
         }
-        let swapping = maps.iter().any(|map| map.swaps);
-        Self { maps: maps.into(), swapping }
+        symmetries
+    }
+
+    fn image(&self, kind: usize, mut set: u64) -> u64 {
+        if kind & MIRROR != 0 {
+            set = self.mirror.image(set);
+        }
+        if kind & EXCHANGE != 0 {
+            set = self.exchange.image(set);
+        }
+        if kind & TURN != 0 {
+            set = self.turned(set);
+        }
+        set
+    }
+
+    #[inline(always)]
+    fn turned<S: CellSet>(&self, set: S) -> S {
+        set.reversed() >> self.unused
     }
 
     /// The canonical form of some sets of cells (usually one: the stones) and a mover: of all images the one with the
-    /// least (mover, sets), black before white.
-    #[inline]
-    pub fn canonical<const N: usize>(&self, sets: [u64; N], mover: Side) -> ([u64; N], Side) {
-        let becomes_black = self.swapping && mover == Side::White;
+    /// least (mover, sets), black before white. Lanes have one mover, and so have their canonical forms.
+    #[inline(always)]
+    pub fn canonical<S: CellSet, const N: usize>(&self, sets: [S; N], mover: Side) -> ([S; N], Side) {
         // Where black can be had as the mover only the images that give it are candidates.
-        let start = if becomes_black { [u64::MAX; N] } else { sets };
-        let candidates = self.maps.iter().filter(|map| map.swaps == becomes_black);
-        let least = candidates.fold(start, |least, map| least.min(sets.map(|set| map.image(set))));
-        (least, if becomes_black { Side::Black } else { mover })
+        let swaps = mover == Side::White && self.kinds[1].contains(&true);
+        let kinds = &self.kinds[usize::from(swaps)];
+        let mut least = [S::splat(u64::MAX); N];
+        for mirror in [0, MIRROR] {
+            if (0..8).all(|kind| kind & MIRROR != mirror || !kinds[kind]) {
+                continue;
+            }
+            let mirrored = if mirror == 0 { sets } else { each(sets, |set| self.mirror.image(set)) };
+            for exchange in [mirror, mirror | EXCHANGE] {
+                if !(kinds[exchange] || kinds[exchange | TURN]) {
+                    continue;
+                }
+                let exchanged = if exchange == mirror {
+                    mirrored
+                } else {
+                    each(mirrored, |set| self.exchange.image(set))
+                };
+                if kinds[exchange] {
+                    least = lesser(least, exchanged);
+                }
+                if kinds[exchange | TURN] {
+                    least = lesser(least, each(exchanged, |set| self.turned(set)));
+                }
+            }
+        }
+        (least, if swaps { Side::Black } else { mover })
     }
 
     /// Every image of a position, itself included, with the mover each has.
     pub fn images(&self, stones: u64, mover: Side) -> impl Iterator<Item = (u64, Side)> {
-        let moved = move |map: &Map| (map.image(stones), if map.swaps { mover.other() } else { mover });
-        std::iter::once((stones, mover)).chain(self.maps.iter().map(moved))
+        [mover, mover.other()].into_iter().zip(&self.kinds).flat_map(move |(mover, kinds)| {
+            (0..8).filter(|&kind| kinds[kind]).map(move |kind| (self.image(kind, stones), mover))
+        })
     }
+}
+
+/// Changes each of the sets. Not by `array::map`, which need not be inlined, and then lacks the vector instructions that its caller
+/// may use.
+#[inline(always)]
+fn each<S: CellSet, const N: usize>(mut sets: [S; N], change: impl Fn(S) -> S) -> [S; N] {
+    for set in &mut sets {
+        *set = change(*set);
+    }
+    sets
+}
+
+/// The lesser of two lists of sets, the first sets compared first. Without a branch: which is less is anybody's guess.
+#[inline(always)]
+fn lesser<S: CellSet, const N: usize>(a: [S; N], b: [S; N]) -> [S; N] {
+    let mut less = S::splat(0);
+    for (&a, &b) in a.iter().zip(&b).rev() {
+        less = b.less(a) | b.equal(a) & less;
+    }
+    let mut lesser = a;
+    for (lesser, b) in lesser.iter_mut().zip(b) {
+        *lesser = b.or_else(less, *lesser);
+    }
+    lesser
 }

@@ -13,120 +13,168 @@
 //!
 //! So a position is equal in value to its contested parts, with all other cells missing, plus the sum of those integers.
 
-use grundy_games::konane::{Board, Side};
+use grundy_games::konane::{Board, CellSet, Side};
 
-/// A position up to what cannot matter.
+/// The most lanes of any [`CellSet`] used here.
+pub const LANES_MAX: usize = 4;
+
+/// Something for each lane; what is beyond the lanes means nothing.
+pub type Each<T> = [T; LANES_MAX];
+
+/// Positions up to what cannot matter, one in each lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Kernel {
+pub struct Kernels<S> {
     /// The cells of the contested parts.
-    pub cells: u64,
+    pub cells: S,
     /// The stones on them.
-    pub stones: u64,
+    pub stones: S,
     /// Black's moves in uncontested parts minus white's.
-    pub lead: i32,
+    pub lead: Each<i32>,
 }
 
 /// Positions of a part after which it counts as contested though it may not be. Nearly all uncontested parts take a few
 /// dozen; a part that both sides could enter can take thousands to say so.
 const LINE_STEPS_MAX: u32 = 200;
 
-impl Kernel {
-    /// The kernel of a position.
-    pub fn of(board: &Board, stones: u64) -> Self {
-        let jumps = possible_jumps(board, stones);
-        let mut rest = covered(board, &jumps);
-        let (mut cells, mut lead) = (0, 0);
-        while rest != 0 {
-            let part = part(board, &jumps, rest & rest.wrapping_neg());
-            rest &= !part;
-            match integer_value(board, part, stones & part) {
-                Some(moves) => lead += moves,
-                None => cells |= part,
+impl<S: CellSet> Kernels<S> {
+    /// The kernels of positions.
+    #[inline(always)]
+    pub fn of(board: &Board, stones: S) -> Self {
+        let segments = possible_segments(board, stones);
+        let [east, west, south, north] = board.jumpers(stones, stones, !stones & S::splat(board.cells()));
+        let movers = east | west | south | north;
+        // The parts that each side could enter now.
+        let black = parts(board, &segments, movers & S::splat(board.colour(Side::Black)));
+        let white = parts(board, &segments, movers & S::splat(board.colour(Side::White)));
+        let (mut cells, mut lead) = (black & white, [0; LANES_MAX]);
+        if !cells.same(black | white) {
+            let mut lanes = each(cells);
+            let (black, white, stones) = (each(black), each(white), each(stones));
+            let segments = [each(segments[0]), each(segments[1])];
+            for lane in 0..S::LANES {
+                let uncontested = (black[lane] | white[lane]) & !lanes[lane];
+                if uncontested != 0 {
+                    let segments = [segments[0][lane], segments[1][lane]];
+                    let (more, by) = sum_of_lines(board, segments, stones[lane], [black[lane], white[lane]]);
+                    lanes[lane] |= more;
+                    lead[lane] = by;
+                }
             }
+            cells = S::load(&lanes);
         }
         Self { cells, stones: stones & cells, lead }
     }
 
-    /// For each direction the side's stones that can jump that way.
-    pub fn jumpers(&self, board: &Board, side: Side) -> [u64; 4] {
-        board.jumpers(self.stones & board.colour(side), self.stones, self.cells & !self.stones)
+    /// For each direction the stones of both sides that can jump that way.
+    #[inline(always)]
+    pub fn jumpers(&self, board: &Board) -> [S; 4] {
+        board.jumpers(self.stones, self.stones, self.cells & !self.stones)
     }
 
     /// A bound on how often a side can still move in the contested parts if the other side never moves there: how many
     /// stones it could ever jump over.
-    pub fn moves_unopposed(&self, board: &Board, side: Side) -> i32 {
-        let theirs = self.stones & !board.colour(side);
-        let (mut full, mut empty) = (self.stones & board.colour(side), self.cells & !self.stones);
-        let mut taken = 0;
+    #[inline(always)]
+    pub fn moves_unopposed(&self, board: &Board, side: Side) -> Each<i32> {
+        let own = S::splat(board.colour(side));
+        let theirs = self.stones & !own;
+        let (mut full, mut empty) = (self.stones & own, self.cells & !self.stones);
+        let mut taken = S::splat(0);
         loop {
             let before = (full, empty);
             for direction in 0..4 {
                 let from = board.jumpers_to(direction, full, theirs, empty);
                 let over = board.ahead(direction, 1, from);
-                taken |= over;
-                empty |= from | over;
-                full |= board.ahead(direction, 2, from);
+                taken = taken | over;
+                empty = empty | from | over;
+                full = full | board.ahead(direction, 2, from);
             }
-            if (full, empty) == before {
-                return taken.count_ones() as i32;
+            if full.same(before.0) && empty.same(before.1) {
+                return counts(taken);
             }
         }
     }
 }
 
-/// For each direction the cells from which a jump may one day be possible.
-fn possible_jumps(board: &Board, stones: u64) -> [u64; 4] {
-    let (mut full, mut empty) = (stones, board.cells() & !stones);
-    let mut jumps = [0; 4];
+/// The sets of the lanes.
+#[inline(always)]
+pub fn each<S: CellSet>(sets: S) -> Each<u64> {
+    let mut each = [0; LANES_MAX];
+    sets.store(&mut each);
+    each
+}
+
+/// The number of cells in each lane.
+#[inline(always)]
+pub fn counts<S: CellSet>(sets: S) -> Each<i32> {
+    let mut counts = [0; LANES_MAX];
+    for (count, set) in counts.iter_mut().zip(each(sets)) {
+        *count = set.count_ones() as i32;
+    }
+    counts
+}
+
+/// For rows and for columns the first cells of the three on which a jump may one day be possible, either way.
+#[inline(always)]
+fn possible_segments<S: CellSet>(board: &Board, stones: S) -> [S; 2] {
+    let (mut full, mut empty) = (stones, !stones & S::splat(board.cells()));
+    let mut jumps = [S::splat(0); 4];
     loop {
         let before = (full, empty);
         // What one direction adds counts for the next at once: any order leads to the least fixpoint, this one sooner.
         for (direction, jumps) in jumps.iter_mut().enumerate() {
             *jumps = board.jumpers_to(direction, full, full, empty);
-            empty |= *jumps | board.ahead(direction, 1, *jumps);
-            full |= board.ahead(direction, 2, *jumps);
+            empty = empty | *jumps | board.ahead(direction, 1, *jumps);
+            full = full | board.ahead(direction, 2, *jumps);
         }
-        if (full, empty) == before {
-            return jumps;
+        if full.same(before.0) && empty.same(before.1) {
+            let [east, west, south, north] = jumps;
+            return [east | board.ahead(1, 2, west), south | board.ahead(3, 2, north)];
         }
     }
 }
 
-/// The cells of the possible jumps.
-#[inline]
-fn covered(board: &Board, jumps: &[u64; 4]) -> u64 {
-    jumps.iter().enumerate().fold(0, |cells, (direction, &from)| {
-        cells | from | board.ahead(direction, 1, from) | board.ahead(direction, 2, from)
-    })
-}
-
-/// All cells that possible jumps connect with a covered cell.
-fn part(board: &Board, jumps: &[u64; 4], mut cells: u64) -> u64 {
+/// All cells that possible jumps connect with some cells of theirs.
+#[inline(always)]
+fn parts<S: CellSet>(board: &Board, segments: &[S; 2], mut cells: S) -> S {
     loop {
         let before = cells;
-        for (direction, &from) in jumps.iter().enumerate() {
-            let from = from & (cells | board.behind(direction, 1, cells) | board.behind(direction, 2, cells));
-            cells |= from | board.ahead(direction, 1, from) | board.ahead(direction, 2, from);
+        for (direction, &first) in [0, 2].into_iter().zip(segments) {
+            let first =
+                first & (cells | board.behind(direction, 1, cells) | board.behind(direction, 2, cells));
+            cells = cells | first | board.ahead(direction, 1, first) | board.ahead(direction, 2, first);
         }
-        if cells == before {
+        if cells.same(before) {
             return cells;
         }
     }
 }
 
-/// The integer that a part is worth in which one side will never have a move, black's moves counted positive. `None` for a
-/// contested part, or if it takes too long to say.
-fn integer_value(board: &Board, cells: u64, stones: u64) -> Option<i32> {
-    let can = |side: Side| any(board.jumpers(stones & board.colour(side), stones, cells & !stones));
-    let (side, sign) = match (can(Side::Black), can(Side::White)) {
-        (false, false) => return Some(0),
-        (true, false) => (Side::Black, 1),
-        (false, true) => (Side::White, -1),
-        (true, true) => return None,
-    };
+/// Of the parts that only one side could enter now (`entered`, black's first): the cells of those that count as contested all the same, and
+/// what the others are worth together, black's moves counted positive.
+fn sum_of_lines(board: &Board, segments: [u64; 2], stones: u64, entered: [u64; 2]) -> (u64, i32) {
+    let (mut contested, mut sum) = (0, 0);
+    for (side, sign, entered, other) in
+        [(Side::Black, 1, entered[0], entered[1]), (Side::White, -1, entered[1], entered[0])]
+    {
+        let mut rest = entered & !other;
+        while rest != 0 {
+            let part = parts(board, &segments, rest & rest.wrapping_neg());
+            rest &= !part;
+            match longest_line(board, part, stones & part, side) {
+                Some(moves) => sum += sign * moves,
+                None => contested |= part,
+            }
+        }
+    }
+    (contested, sum)
+}
+
+/// The most moves that a side can make in a part in which the other has none now. `None` if the other would get one, or if it takes
+/// too long to say.
+fn longest_line(board: &Board, cells: u64, stones: u64, side: Side) -> Option<i32> {
     let mut line = Line { board, cells, side, best: 0, steps: LINE_STEPS_MAX };
     line.extend(stones, 0)?;
-    Some(sign * line.best)
+    Some(line.best)
 }
 
 fn any(jumpers: [u64; 4]) -> bool {
@@ -190,8 +238,9 @@ mod tests {
     fn kernels_keep_what_is_contested() -> Result<(), NotationError> {
         for (before, after, lead) in KERNELS {
             let (before, after): (Position, Position) = (before.parse()?, after.parse()?);
-            let kernel = Kernel::of(before.board(), before.stones());
-            let expected = Kernel { cells: after.board().cells(), stones: after.stones(), lead: *lead };
+            let kernel = Kernels::of(before.board(), before.stones());
+            let expected =
+                Kernels { cells: after.board().cells(), stones: after.stones(), lead: [*lead, 0, 0, 0] };
             assert_eq!(kernel, expected, "{before}");
         }
         Ok(())
@@ -203,9 +252,10 @@ mod tests {
             [(".ox. x", 1, 1), ("xo..xo x", 1, 1), ("xoxo|ox.x x", 0, 1), ("xo.o. x", 2, 0)]
         {
             let position: Position = text.parse()?;
-            let kernel = Kernel { cells: position.board().cells(), stones: position.stones(), lead: 0 };
+            let kernel =
+                Kernels { cells: position.board().cells(), stones: position.stones(), lead: [0; LANES_MAX] };
             let bounds =
-                [Side::Black, Side::White].map(|side| kernel.moves_unopposed(position.board(), side));
+                [Side::Black, Side::White].map(|side| kernel.moves_unopposed(position.board(), side)[0]);
             assert_eq!(bounds, [black, white], "{text}");
         }
         Ok(())

@@ -1,6 +1,8 @@
 //! Konane by proof-number search.
 
 mod kernel;
+#[cfg(target_arch = "x86_64")]
+mod quad;
 mod tree;
 
 pub use tree::KonaneTree;
