@@ -12,6 +12,7 @@
 use crate::engine::{Engine, FACTS_MAX, Limits, Meter, Outcome, Stopped, Verdict};
 use crate::numbers::{INFINITE, Numbers};
 use crate::samples::Samples;
+use crate::shelf::Shelf;
 use crate::table::{Entry, Key, Known, Table};
 use crate::together::CROWD;
 use grundy_games::claim::{Claim, ClaimError, ClaimRules, Expansion, Fact, Polarity};
@@ -21,10 +22,14 @@ use std::sync::Arc;
 /// A game as the search sees it. States are engine-side claims: decoded, ready to move on.
 pub trait Tree: Send {
     /// A decoded claim.
-    type State: Clone;
+    type State: Clone + Send;
 
     /// A branch is left when the second best looks better by one part in so many of its number (epsilon, inverted).
     const SWITCH: u32 = 4;
+
+    /// How many lists of branches an engine keeps of states that it left undecided, a power of two or none: see `shelf.rs`. Only
+    /// for a tree whose branches depend on the state's key alone.
+    const KEPT: usize = 0;
 
     /// The rules that read the tree's claims.
     fn rules(&self) -> &dyn ClaimRules;
@@ -87,12 +92,13 @@ pub struct Branch<S> {
 pub struct DfpnEngine<T: Tree> {
     tree: T,
     table: Arc<dyn Table>,
+    shelf: Shelf<T::State>,
 }
 
 impl<T: Tree> DfpnEngine<T> {
     /// An engine over a table that other engines may share.
     pub fn new(tree: T, table: Arc<dyn Table>) -> Self {
-        Self { tree, table }
+        Self { tree, table, shelf: Shelf::new(T::KEPT) }
     }
 
     /// The tree, for its statistics.
@@ -140,6 +146,7 @@ impl<T: Tree> Engine for DfpnEngine<T> {
             meter: Meter::new(limits),
             facts: HashMap::new(),
             pool: Vec::new(),
+            shelf: &mut self.shelf,
         };
         let result = search.decide(&mut state, INFINITE, INFINITE);
         search.meter.report();
@@ -170,6 +177,10 @@ impl<T: Tree> Engine for DfpnEngine<T> {
         self.tree.decided(&state, fact.truth, fact.work, &*self.table);
         Ok(())
     }
+
+    fn rest(&mut self) {
+        self.shelf = Shelf::new(T::KEPT);
+    }
 }
 
 /// One call of [`Engine::decide`].
@@ -183,6 +194,7 @@ struct Search<'a, T: Tree> {
     facts: HashMap<Claim, (bool, u64)>,
     /// Branch lists of finished frames, to be used again.
     pool: Vec<Vec<Branch<T::State>>>,
+    shelf: &'a mut Shelf<T::State>,
 }
 
 impl<T: Tree> Search<'_, T> {
@@ -213,9 +225,17 @@ impl<T: Tree> Search<'_, T> {
         }
         let _mark = key.as_ref().map(|key| CROWD.enter(key));
         let start = self.meter.nodes();
-        self.meter.count(false)?;
-        let mut branches = self.pool.pop().unwrap_or_default();
-        let numbers = match self.tree.expand(state, self.table, &mut branches) {
+        let kept = key.as_ref().and_then(|key| self.shelf.take(key));
+        let (mut branches, truth) = match kept {
+            Some(branches) => (branches, None),
+            None => {
+                self.meter.count(false)?;
+                let mut branches = self.pool.pop().unwrap_or_default();
+                let truth = self.tree.expand(state, self.table, &mut branches);
+                (branches, truth)
+            }
+        };
+        let numbers = match truth {
             Some(truth) => Ok(Numbers::decided(truth)),
             None => self.search_branches(key.as_ref(), &mut branches, proof_max, disproof_max),
         };
@@ -227,8 +247,14 @@ impl<T: Tree> Search<'_, T> {
                 (Numbers::backed_up(branches.iter().map(|b| b.numbers.across(b.polarity))), Err(Stopped))
             }
         };
-        branches.clear();
-        self.pool.push(branches);
+        let finished = match key {
+            Some(key) if stored.truth().is_none() => self.shelf.put(key, branches),
+            _ => Some(branches),
+        };
+        if let Some(mut branches) = finished {
+            branches.clear();
+            self.pool.push(branches);
+        }
         if let Some(key) = key {
             self.table.store(&key, Entry { known: Known::Numbers(stored), work });
         }

@@ -13,5 +13,6 @@ pub mod memory;
 pub mod numbers;
 pub mod peg;
 pub mod samples;
+mod shelf;
 pub mod table;
 mod together;

@@ -69,21 +69,6 @@ fn published_winners() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Goals of the search, not of the game: numbers of leaves decide how much is searched, and they are integers everywhere.
-#[test]
-fn the_starts_on_6x6_stay_within_their_expansions() -> Result<(), Failure> {
-    for (start, most) in [(Start::Corner, 100_000), (Start::Center, 300_000)] {
-        let problem =
-            Problem { position: Position::start(6, 6, start, Side::Black)?, question: Question::Winner };
-        let claim = problem.claims().claim(problem.position.stones(), problem.position.mover());
-        let mut engine = KonaneEngine::new(&problem, Namespace(7), Arc::new(MapTable::default()));
-        let (verdict, nodes) = decide(&mut engine, &claim, u64::MAX)?;
-        assert_eq!(verdict, Verdict::Decided(false), "{start}");
-        assert!(nodes <= most, "{start}: {nodes} expansions");
-    }
-    Ok(())
-}
-
 /// Every pair of neighbouring cells.
 fn starts(rows: usize, columns: usize) -> Vec<(Cell, Cell)> {
     let cells = || (0..rows).flat_map(|y| (0..columns).map(move |x| Cell { x, y }));

@@ -33,4 +33,8 @@ impl Engine for KonaneEngine {
     fn learn(&mut self, fact: &Fact) -> Result<(), ClaimError> {
         self.0.learn(fact)
     }
+
+    fn rest(&mut self) {
+        self.0.rest();
+    }
 }
