@@ -2,7 +2,7 @@
 
 /// Asks for huge pages behind memory that nothing was put into yet: most look-ups in a large table miss the processor's table of pages
 /// otherwise. A wish, no more: nothing depends on it.
-pub fn want_huge_pages<T>(memory: &mut [T]) {
+pub(crate) fn want_huge_pages<T>(memory: &mut [T]) {
     #[cfg(target_os = "linux")]
     {
         const PAGE: usize = 1 << 12;

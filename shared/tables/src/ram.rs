@@ -127,9 +127,8 @@ impl RamTable {
         // One bucket more, to align the first.
         let length = (buckets + 1) * WORDS;
         // Zeroes straight from the allocator: pages that are never used are never touched.
-        let mut words =
+        let words =
             <[AtomicU64]>::new_box_zeroed_with_elems(length).map_err(|_| StorageError::Memory { bytes })?;
-        memory::want_huge_pages(&mut words);
         let start = words.as_ptr().align_offset(BUCKET_BYTES);
         // `align_offset` may in theory decline; buckets then straddle lines, which costs speed and nothing else.
         let start = if start < WORDS { start } else { 0 };
