@@ -48,6 +48,8 @@ pub struct Job {
 pub struct Pace {
     /// How many of this game's nodes count as one of the options' nodes.
     scale: u64,
+    /// How many times that a leaf may cost before it is split.
+    split_scale: u64,
     /// Whether claims are split before anything is leased, and again when they turn out to be hard; else only for workers that have nothing to
     /// do. A best-first search is steered by its open children's numbers; a depth-first search orders moves better than such
     /// numbers tell, and does best with whole claims.
@@ -58,14 +60,21 @@ impl Pace {
     fn of(problem: &Problem) -> Self {
         match problem {
             // A core searches a million nodes a second; of Cram's it searches thousands.
-            Problem::Kalah(_) => Self { scale: 128, splits: false },
-            Problem::Cram(_) | Problem::Konane(_) | Problem::Peg(_) => Self { scale: 1, splits: true },
+            Problem::Kalah(_) => Self { scale: 128, split_scale: 1, splits: false },
+            // Its searches change their minds soon, so they begin small; but each split leaves a worker's table to itself.
+            Problem::Konane(_) => Self { scale: 1, split_scale: 4, splits: true },
+            Problem::Cram(_) | Problem::Peg(_) => Self { scale: 1, split_scale: 1, splits: true },
         }
     }
 
     /// So many nodes of the options, in the game's own.
     fn nodes(self, nodes: u64) -> u64 {
         nodes.saturating_mul(self.scale)
+    }
+
+    /// What a leaf may cost before it is split.
+    fn split_nodes(self, options: &Options) -> u64 {
+        self.nodes(options.split_nodes).saturating_mul(self.split_scale)
     }
 }
 
@@ -205,13 +214,12 @@ impl Job {
                 let (id, root) = claims.graph.choose(&claims.in_flight, worker)?;
                 let node = claims.graph.node(id);
                 let budget_nodes = if claims.graph.is_unswept(id) {
-                    options.sweep_nodes
+                    claims.pace.nodes(options.sweep_nodes)
                 } else {
                     // The sweep was a search too.
                     let doublings = node.searches.saturating_sub(1).min(20);
-                    (options.budget_nodes << doublings).min(options.split_nodes)
+                    claims.pace.nodes(options.budget_nodes << doublings).min(claims.pace.split_nodes(options))
                 };
-                let budget_nodes = claims.pace.nodes(budget_nodes);
                 let report_work_min = (budget_nodes / options.report_share).max(1);
                 let claim = node.claim.clone();
                 let spec = TaskSpec::Claim { claim: claim.clone(), budget_nodes, report_work_min };
@@ -445,7 +453,7 @@ impl Claims {
                 self.graph.searched(rules, id, *numbers)?;
                 let node = self.graph.node(id);
                 let mut split = None;
-                let is_hard = node.work >= self.pace.nodes(options.split_nodes);
+                let is_hard = node.work >= self.pace.split_nodes(options);
                 if self.pace.splits && is_hard && node.is_active() && !node.expanded {
                     let count = self.graph.expand(rules, id, children)?;
                     split = (count > 0).then_some(count);
