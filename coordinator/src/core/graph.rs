@@ -7,15 +7,13 @@
 //!   without is of no use any more, and its worker is told at the next heartbeat.
 //! - *free*: whether work can be handed out in it: a leaf that nobody holds, or an inner node with a free child.
 
+mod choose;
+
 use grundy_games::claim::{Claim, ClaimError, ClaimRules, Expansion, Polarity, Subject};
 use grundy_search::evaluate::{Contradiction, Facts};
 use grundy_search::numbers::Numbers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-
-/// What another worker has warm looks harder by one part in so many of its proof number: who takes it over begins with an empty table. Two workers
-/// on Konane's 7x7 search a third less that way; with twice the number (1) Cram's 3x20 gains nothing any more.
-const COLD_PART: u32 = 2;
 
 /// A node's index in its graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -382,37 +380,6 @@ impl Graph {
             self.parked.remove(&id);
         }
         self.refresh_free(id);
-    }
-
-    /// The leaf to hand out next to this worker, if any is free: first the sweep, then, from the root with the least
-    /// work in flight, down the free child of least proof number.
-    pub fn choose(
-        &self,
-        in_flight: &BTreeMap<NodeId, u32>,
-        worker: &str,
-    ) -> Option<(NodeId, Option<NodeId>)> {
-        if let Some(&id) = self.unswept.first() {
-            return Some((id, None));
-        }
-        let root = self
-            .roots
-            .iter()
-            .copied()
-            .filter(|id| self.node(*id).free)
-            .min_by_key(|id| in_flight.get(id).copied().unwrap_or(0))?;
-        let mut id = root;
-        while self.node(id).expanded {
-            let rank = |&(polarity, child): &(Polarity, NodeId)| {
-                let node = self.node(child);
-                let seen = node.numbers.across(polarity);
-                let elsewhere = !node.last_worker.is_empty() && node.last_worker != worker;
-                let proof = seen.proof + if elsewhere { seen.proof / COLD_PART } else { 0 };
-                (proof, seen.disproof, node.last_worker != worker, child)
-            };
-            let free = self.node(id).edges.iter().filter(|(_, child)| self.node(*child).free);
-            id = free.min_by_key(|edge| rank(edge))?.1;
-        }
-        Some((id, Some(root)))
     }
 
     /// Of these nodes, the active leaf searched longest: the one to split when others have nothing to do.
