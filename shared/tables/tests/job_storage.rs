@@ -122,8 +122,7 @@ fn writes() -> impl Strategy<Value = Write> {
             }
             4 => Write::LeaseEnd(job, task(number)),
             _ => {
-                let shares =
-                    vec![(number as u8, u128::from(value) << 64); usize::from(value.is_multiple_of(2))];
+                let shares = vec![(number, u128::from(value) << 64); usize::from(value.is_multiple_of(2))];
                 let (boards, boards_with_images, outputs) =
                     (value, value / 2, vec![value; usize::from(number)]);
                 Write::Part(

@@ -4,9 +4,9 @@ use super::{Graph, Node, NodeId};
 use grundy_games::claim::Polarity;
 use std::collections::BTreeMap;
 
-/// What another worker has warm looks harder by one part in so many of its proof number: who takes it over begins with an empty table. Two
-/// workers on Konane's 7x7 search a third less that way; with twice the number (1) Cram's 3x20 gains nothing any more.
-const COLD_PART: u32 = 2;
+/// What another worker has warm looks so many times as hard: who takes it over begins with an empty table. Two workers of a thread each on
+/// Konane's 7x7 search a third less that way.
+const COLD_FACTOR: u32 = 4;
 
 /// How many nodes a search for a leaf of certain use may look into.
 const LOOKS_MAX: u32 = 1_000;
@@ -70,8 +70,8 @@ impl Graph {
         let node = self.node(id);
         let seen = node.numbers.across(polarity);
         let is_cold = node.is_warm_elsewhere(worker);
-        let cold = if is_cold && node.free { seen.proof / COLD_PART } else { 0 };
-        (seen.proof + cold, seen.disproof, is_cold, id)
+        let factor = if is_cold && node.free { COLD_FACTOR } else { 1 };
+        (seen.proof * factor, seen.disproof, is_cold, id)
     }
 }
 
