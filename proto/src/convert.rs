@@ -159,9 +159,9 @@ pub fn shares_to_wire(shares: impl IntoIterator<Item = (u8, u128)>) -> Vec<v1::F
 /// Reads `(proof, disproof)` of an open or decided claim.
 ///
 /// # Errors
-/// [`WireError::Invalid`] when a number is past 24 bits or the pair is neither open nor decided.
+/// [`WireError::Invalid`] when a number is past 31 bits or the pair is neither open nor decided.
 pub fn numbers(numbers: v1::Numbers) -> Result<(u32, u32), WireError> {
-    const INFINITE: u32 = (1 << 24) - 1;
+    const INFINITE: u32 = (1 << 31) - 1;
     let v1::Numbers { proof, disproof } = numbers;
     let open = |n: u32| n > 0 && n < INFINITE;
     let fits = matches!((proof, disproof), (0, INFINITE) | (INFINITE, 0)) || open(proof) && open(disproof);
@@ -228,8 +228,8 @@ mod tests {
     #[test]
     fn numbers_are_open_or_decided() {
         let read = |proof, disproof| numbers(v1::Numbers { proof, disproof });
-        assert!(read(1, 1).is_ok() && read(0, (1 << 24) - 1).is_ok() && read((1 << 24) - 1, 0).is_ok());
-        for (proof, disproof) in [(0, 0), (0, 5), (1 << 24, 1), (3, (1 << 24) - 1)] {
+        assert!(read(1, 1).is_ok() && read(0, (1 << 31) - 1).is_ok() && read((1 << 31) - 1, 0).is_ok());
+        for (proof, disproof) in [(0, 0), (0, 5), (1 << 31, 1), (3, (1 << 31) - 1)] {
             assert!(read(proof, disproof).is_err(), "({proof}, {disproof})");
         }
     }

@@ -11,8 +11,9 @@ pub struct Numbers {
     pub disproof: u32,
 }
 
-/// The number that no finite sum reaches: 24 bits, so that a table entry holds both numbers and the work in 64.
-pub const INFINITE: u32 = (1 << 24) - 1;
+/// The number that no finite sum reaches. Sums of two such numbers fit 32 bits. A limit of 24 bits is too low: Konane's root on 7x7 comes to
+/// it within seconds, and where all numbers are the same there is nothing to choose by.
+pub const INFINITE: u32 = (1 << 31) - 1;
 
 /// The largest finite number; sums saturate here.
 pub const FINITE_MAX: u32 = INFINITE - 1;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// What another worker has warm looks so many times as hard: who takes it over begins with an empty table. Two workers of a thread each on
 /// Konane's 7x7 search a third less that way.
-const COLD_FACTOR: u32 = 4;
+const COLD_FACTOR: u64 = 4;
 
 /// How many nodes a search for a leaf of certain use may look into.
 const LOOKS_MAX: u32 = 1_000;
@@ -66,12 +66,12 @@ impl Graph {
     }
 
     /// The lower, the sooner a child is searched; its numbers are seen across its edge.
-    fn rank(&self, &(polarity, id): &(Polarity, NodeId), worker: &str) -> (u32, u32, bool, NodeId) {
+    fn rank(&self, &(polarity, id): &(Polarity, NodeId), worker: &str) -> (u64, u32, bool, NodeId) {
         let node = self.node(id);
         let seen = node.numbers.across(polarity);
         let is_cold = node.is_warm_elsewhere(worker);
         let factor = if is_cold && node.free { COLD_FACTOR } else { 1 };
-        (seen.proof * factor, seen.disproof, is_cold, id)
+        (u64::from(seen.proof) * factor, seen.disproof, is_cold, id)
     }
 }
 
