@@ -80,3 +80,101 @@ impl Node {
         !self.last_worker.is_empty() && self.last_worker != worker
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{GraphError, Hold};
+    use super::*;
+    use grundy_games::claim::{Claim, ClaimError, ClaimRules, Edge, Expansion, Subject};
+    use grundy_search::numbers::Numbers;
+
+    /// A tree of two moves each, whose claims are the moves so far.
+    struct Twos;
+
+    fn claim(path: &[u8]) -> Claim {
+        Claim { subject: Subject::new(path.to_vec()).expect("a short path"), parameter: 0 }
+    }
+
+    impl ClaimRules for Twos {
+        fn namespace(&self) -> String {
+            "twos".to_owned()
+        }
+
+        fn check(&self, _: &Claim) -> Result<(), ClaimError> {
+            Ok(())
+        }
+
+        fn decided(&self, _: &Claim) -> Result<Option<bool>, ClaimError> {
+            Ok(None)
+        }
+
+        fn expand(&self, parent: &Claim) -> Result<Expansion, ClaimError> {
+            let edge = |step| {
+                let path = [parent.subject.as_bytes(), &[step]].concat();
+                Edge { polarity: Polarity::Opposite, claim: claim(&path) }
+            };
+            Ok(Expansion::Open(vec![edge(0), edge(1)]))
+        }
+
+        fn infer(&self, _: i16, _: bool, _: i16) -> Option<bool> {
+            None
+        }
+
+        fn describe(&self, claim: &Claim) -> String {
+            format!("{claim:?}")
+        }
+    }
+
+    /// Two levels below the root, with the leaves' disproof numbers; all their proof numbers are 10.
+    fn graph(disproofs: [u32; 4]) -> Result<Graph, GraphError> {
+        let mut graph = Graph::default();
+        graph.want(&Twos, &[claim(&[])], true)?;
+        for first in 0..2 {
+            let id = graph.find(&claim(&[first])).expect("the root is split");
+            graph.expand(&Twos, id, &[])?;
+            for second in 0..2 {
+                let id = leaf(&graph, first, second);
+                let disproof = disproofs[usize::from(2 * first + second)];
+                graph.searched(&Twos, id, Numbers { proof: 10, disproof })?;
+            }
+        }
+        Ok(graph)
+    }
+
+    fn leaf(graph: &Graph, first: u8, second: u8) -> NodeId {
+        graph.find(&claim(&[first, second])).expect("it was expanded")
+    }
+
+    fn chosen(graph: &Graph, worker: &str) -> Option<NodeId> {
+        graph.choose(&BTreeMap::new(), worker).map(|(id, _)| id)
+    }
+
+    #[test]
+    fn a_second_worker_gets_what_is_needed_besides() -> Result<(), GraphError> {
+        // The root is likely false, so both moves have to be answered; the first move's likely answer is the first one.
+        let mut graph = graph([1, 5, 2, 5])?;
+        let first = leaf(&graph, 0, 0);
+        assert_eq!(chosen(&graph, "a"), Some(first));
+        graph.hold(first, Hold::Held);
+        let other = leaf(&graph, 1, 0);
+        assert_eq!(chosen(&graph, "b"), Some(other));
+        // When the likely answers to both are in hands, the others are better than nothing.
+        graph.hold(other, Hold::Held);
+        assert_eq!(chosen(&graph, "c"), Some(leaf(&graph, 0, 1)));
+        Ok(())
+    }
+
+    #[test]
+    fn a_worker_keeps_what_it_has_warm() -> Result<(), GraphError> {
+        let mut graph = graph([2, 5, 9, 9])?;
+        let warm = leaf(&graph, 0, 0);
+        graph.add_work(warm, 100, "a");
+        assert_eq!(chosen(&graph, "a"), Some(warm));
+        assert_eq!(chosen(&graph, "b"), Some(leaf(&graph, 0, 1)));
+        // What comes of it is warm in the same place.
+        graph.expand(&Twos, warm, &[])?;
+        let below = graph.find(&claim(&[0, 0, 0])).expect("it was expanded");
+        assert!(graph.node(below).is_warm_elsewhere("b") && !graph.node(below).is_warm_elsewhere("a"));
+        Ok(())
+    }
+}
