@@ -1,6 +1,7 @@
 //! `grundy count`: peg solitaire's solutions, counted in this process.
 
 use super::config::{ConfigFile, MemoryArgs};
+use super::output::Level;
 use super::problem::{Game, ProblemArgs};
 use super::{memory, output, signals};
 use crate::answer::{self, InWords};
@@ -10,7 +11,7 @@ use grundy_games::peg::{Finish, Problem as PegProblem};
 use grundy_games::plan::{Answer, FinishCount};
 use grundy_games::problem::{Approach, Fields, Problem};
 use grundy_search::engine::Limits;
-use grundy_search::peg::{CountError, Counted, Counter, LevelSize, Means, count_within};
+use grundy_search::peg::{CountError, Counted, Counter, Means, count_within};
 use grundy_tables::FileSpill;
 use serde::Serialize;
 use serde_json::Value;
@@ -67,18 +68,6 @@ struct Summary<'a> {
     question: &'a str,
     answer: Value,
     levels: Vec<Level>,
-}
-
-#[derive(Serialize)]
-struct Level {
-    boards: u64,
-    boards_with_images: u64,
-}
-
-impl From<&LevelSize> for Level {
-    fn from(size: &LevelSize) -> Self {
-        Self { boards: size.orbits, boards_with_images: size.boards }
-    }
 }
 
 pub(super) fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
@@ -145,7 +134,7 @@ pub(super) fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
     let mut text = InWords(&answer).to_string();
     if args.levels {
         text.push('\n');
-        text.push_str(&output::level_table(counted.levels.iter().map(|size| (size.boards, size.orbits))));
+        text.push_str(&output::level_table(&counted.levels));
     }
     output::print(&text)?;
     Ok(Exit::Done)

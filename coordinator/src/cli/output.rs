@@ -1,6 +1,7 @@
 //! What commands print: jobs, progress and summaries, for people and as JSON lines.
 
 use grundy_proto::v1;
+use grundy_search::peg::LevelSize;
 use serde::Serialize;
 use serde_json::Value;
 use std::io::{self, ErrorKind, Write};
@@ -59,10 +60,23 @@ struct Numbers {
     disproof: u32,
 }
 
+/// A level of a count: its boards up to symmetry, and its boards.
 #[derive(Serialize)]
-struct Level {
-    boards: u64,
-    boards_with_images: u64,
+pub(super) struct Level {
+    pub boards: u64,
+    pub boards_with_images: u64,
+}
+
+impl From<&v1::Level> for Level {
+    fn from(level: &v1::Level) -> Self {
+        Self { boards: level.boards, boards_with_images: level.boards_with_images }
+    }
+}
+
+impl From<&LevelSize> for Level {
+    fn from(size: &LevelSize) -> Self {
+        Self { boards: size.orbits, boards_with_images: size.boards }
+    }
 }
 
 #[derive(Serialize)]
@@ -100,8 +114,6 @@ impl<'a> From<&'a v1::Estimate> for Estimate<'a> {
 
 impl<'a> From<&'a v1::Statistics> for Statistics<'a> {
     fn from(s: &'a v1::Statistics) -> Self {
-        let level =
-            |level: &v1::Level| Level { boards: level.boards, boards_with_images: level.boards_with_images };
         Self {
             phase: &s.phase,
             decided: s.decided,
@@ -119,7 +131,7 @@ impl<'a> From<&'a v1::Statistics> for Statistics<'a> {
             active_ms: s.active_ms,
             remaining_ms: s.remaining_ms,
             root: s.root.map(|v1::Numbers { proof, disproof }| Numbers { proof, disproof }),
-            levels: s.levels.iter().map(level).collect(),
+            levels: s.levels.iter().map(Level::from).collect(),
             estimate: s.estimate.as_ref().map(Estimate::from),
         }
     }
@@ -319,10 +331,11 @@ pub(super) fn print_job(view: &v1::JobView) -> io::Result<()> {
 }
 
 /// A table of levels: jumps made, boards, and boards up to symmetry, from the start.
-pub(super) fn level_table(levels: impl Iterator<Item = (u64, u64)>) -> String {
+pub(super) fn level_table(levels: impl IntoIterator<Item = impl Into<Level>>) -> String {
     let mut table = format!("{:>5}  {:>12}  {:>17}", "jumps", "boards", "up to symmetry");
-    for (jumps, (boards, orbits)) in levels.enumerate() {
-        table.push_str(&format!("\n{jumps:>5}  {boards:>12}  {orbits:>17}"));
+    for (jumps, level) in levels.into_iter().map(Into::into).enumerate() {
+        let Level { boards, boards_with_images } = level;
+        table.push_str(&format!("\n{jumps:>5}  {boards_with_images:>12}  {boards:>17}"));
     }
     table
 }

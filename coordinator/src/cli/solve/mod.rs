@@ -216,10 +216,7 @@ impl Solve {
         let exit =
             watch::finish(view, self.json.then(|| Job::new("summary", view).with_data(&self.directory)))?;
         if let (true, false, Some(statistics)) = (self.levels, self.json, &view.statistics) {
-            let levels = statistics.levels.iter();
-            output::print(&output::level_table(
-                levels.map(|level| (level.boards_with_images, level.boards)),
-            ))?;
+            output::print(&output::level_table(&statistics.levels))?;
         }
         Ok(exit)
     }
