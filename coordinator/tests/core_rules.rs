@@ -386,6 +386,58 @@ fn idle_workers_get_a_share_of_the_only_leaf_left() {
     assert!(hand.lease(&b).is_ok(), "one is split after a while");
 }
 
+/// A worker holds every leaf there is and hands one in undecided, while another one waits. Gives the first, the token of the second, the
+/// replies to the result, and the leaf.
+fn handed_in_while_another_waits(hand: &mut Hand) -> (Session, Token, Vec<(Token, Reply)>, Claim) {
+    hand.submit("cram", "3x4");
+    let (a, b) = (hand.register("a", 1), hand.register("b", 1));
+    let mut held = Vec::new();
+    while let Ok(assignment) = hand.lease(&a) {
+        held.push(assignment);
+    }
+    let waits = Token(1_000);
+    let wait = Event::Lease { token: waits, session: b, wait_ms: 10_000, cursors: Vec::new() };
+    assert_eq!(hand.step(wait), [], "all leaves are taken");
+    // The first is of no cells and has no children.
+    let leaf = claim(&held[1]);
+    let (session, lease, job) = (a.clone(), held[1].lease, held[1].job);
+    let samples = Samples::default();
+    let result = ClaimResult { claim: leaf.clone(), verdict: OPEN, nodes: 100, facts: Vec::new(), samples };
+    let replies = hand.step(Event::Complete { token: Token(1_001), session, lease, job, result });
+    (a, waits, replies, leaf)
+}
+
+fn leased(replies: &[(Token, Reply)], to: Token) -> Option<Claim> {
+    replies.iter().find_map(|(token, reply)| match reply {
+        Reply::Leased(assignment) if *token == to => Some(claim(assignment)),
+        _ => None,
+    })
+}
+
+#[test]
+fn what_comes_back_open_is_split_for_a_worker_that_waits_and_its_own_worker_chooses_first() {
+    let mut hand = Hand::new();
+    let (a, waits, replies, leaf) = handed_in_while_another_waits(&mut hand);
+    assert!(hand.log.iter().any(|occurrence| matches!(occurrence, Occurrence::Split { .. })));
+    assert_eq!(leased(&replies, waits), None, "the worker that has it warm is about to ask");
+    let asks = Token(1_002);
+    let replies = hand.step(Event::Lease { token: asks, session: a, wait_ms: 0, cursors: Vec::new() });
+    let (own, other) = (leased(&replies, asks), leased(&replies, waits));
+    assert!(own.is_some() && other.is_some(), "then both have work at once: {replies:?}");
+    assert!(own != other && own.as_ref() != Some(&leaf) && other.as_ref() != Some(&leaf));
+}
+
+#[test]
+fn a_worker_that_does_not_come_back_is_not_waited_for() {
+    let mut hand = Hand::new();
+    let (_, waits, replies, _) = handed_in_while_another_waits(&mut hand);
+    assert_eq!(leased(&replies, waits), None);
+    hand.now += 49;
+    assert_eq!(leased(&hand.step(Event::Tick), waits), None);
+    hand.now += 1;
+    assert!(leased(&hand.step(Event::Tick), waits).is_some());
+}
+
 #[test]
 fn what_a_worker_decides_is_stored_once_with_its_name() {
     let mut hand = Hand::new();

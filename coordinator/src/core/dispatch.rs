@@ -1,10 +1,20 @@
 //! Handing out work: who waits gets a task, and when there is none, one is made by splitting.
 
 use super::api::{Assignment, LeaseId, Millis, Occurrence, Reply, Session, TaskSpec};
-use super::job::Work;
+use super::job::{Chosen, Work};
 use super::{Core, Lease, Step, Waiting};
 use grundy_tables::jobs::record::{JobId, LeaseRecord, Task, Write};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What came of looking for a task.
+enum Assigned {
+    /// It is leased.
+    Lease(Box<Assignment>),
+    /// There is one, but another worker has it warm, and is to be asked first.
+    Later,
+    /// There is none.
+    Nothing,
+}
 
 impl Core {
     /// Gives waiting workers tasks, first come first served, and ends waits that are over.
@@ -15,26 +25,50 @@ impl Core {
             }
             return;
         }
-        let mut still = Vec::new();
-        let mut dry = false;
-        for waiting in std::mem::take(&mut self.waiting) {
-            let worker = self.workers.get(&waiting.session.worker);
-            let held_off = worker.is_none_or(|worker| now < worker.held_off_until);
-            // Once a worker finds nothing, the ones behind it find nothing either.
-            let assignment = if dry || held_off { None } else { self.assign(&waiting, now, step) };
-            dry |= assignment.is_none() && !held_off;
-            match assignment {
-                Some(assignment) => step.reply(waiting.token, Reply::Leased(Box::new(assignment))),
-                None if waiting.until <= now => {
-                    step.reply(waiting.token, Reply::Idle { retry_after_ms: self.options.retry_after_ms });
+        let mut queue = std::mem::take(&mut self.waiting);
+        // In the first round nobody gets what another worker in the queue has warm: that one is to have its turn before.
+        for courteous in [true, false] {
+            let owners: BTreeSet<String> =
+                queue.iter().filter(|_| courteous).map(|waiting| waiting.session.worker.clone()).collect();
+            let (mut dry, mut later) = (false, false);
+            queue.retain(|waiting| {
+                let worker = self.workers.get(&waiting.session.worker);
+                // Once a worker finds nothing, the ones behind it find nothing either.
+                if dry || worker.is_none_or(|worker| now < worker.held_off_until) {
+                    return true;
                 }
-                None => still.push(waiting),
+                match self.assign(waiting, &owners, now, step) {
+                    Assigned::Lease(assignment) => {
+                        step.reply(waiting.token, Reply::Leased(assignment));
+                        return false;
+                    }
+                    Assigned::Later => later = true,
+                    Assigned::Nothing => dry = true,
+                }
+                true
+            });
+            if !later {
+                break;
             }
         }
-        self.waiting = still;
+        queue.retain(|waiting| {
+            let is_over = waiting.until <= now;
+            if is_over {
+                step.reply(waiting.token, Reply::Idle { retry_after_ms: self.options.retry_after_ms });
+            }
+            !is_over
+        });
+        self.waiting = queue;
     }
 
-    pub(super) fn assign(&mut self, waiting: &Waiting, now: Millis, step: &mut Step) -> Option<Assignment> {
+    /// A task for a waiting worker, but none that one of the `owners` has warm, or one that is about to ask.
+    fn assign(
+        &mut self,
+        waiting: &Waiting,
+        owners: &BTreeSet<String>,
+        now: Millis,
+        step: &mut Step,
+    ) -> Assigned {
         let worker = &waiting.session.worker;
         let choose = |core: &Self| {
             core.jobs
@@ -47,10 +81,20 @@ impl Core {
             let split = now >= self.split_from && self.split_for_idle(now, step);
             if split { choose(self) } else { None }
         });
-        let (id, (task, spec, root)) = chosen?;
+        let Some((id, Chosen { task, spec, root, warm_for })) = chosen else {
+            return Assigned::Nothing;
+        };
+        if let Some(owner) = warm_for {
+            let returns = self.workers.get(&owner).is_some_and(|owner| now < owner.returns_until);
+            if returns || owners.contains(&owner) {
+                return Assigned::Later;
+            }
+        }
+        let Some(job) = self.jobs.get_mut(&id) else {
+            return Assigned::Nothing;
+        };
         let lease = LeaseId(self.next_lease);
         self.next_lease += 1;
-        let job = self.jobs.get_mut(&id)?;
         job.hold(&task);
         job.record.leases += 1;
         if let (Work::Claims(claims), Some(root)) = (&mut job.work, root) {
@@ -76,7 +120,7 @@ impl Core {
             lease,
             Lease { job: id, task, root, worker, incarnation, granted: now, expires, nodes: 0 },
         );
-        Some(Assignment { lease, job: id, fields, task: spec, facts })
+        Assigned::Lease(Box::new(Assignment { lease, job: id, fields, task: spec, facts }))
     }
 
     pub(super) fn lease_record(&self, lease: LeaseId, job: JobId, task: &Task, session: &Session) -> Write {

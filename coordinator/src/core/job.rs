@@ -1,6 +1,6 @@
 //! One job: its record, and its claims or its count.
 
-use super::api::{Statistics, TaskSpec, Verdict};
+use super::api::{ClaimResult, Statistics, TaskSpec, Verdict};
 use super::counting::{Counting, CountingError};
 use super::estimate::Estimate;
 use super::graph::{Graph, GraphError, Hold, NodeId, Remembered};
@@ -208,7 +208,7 @@ impl Job {
     }
 
     /// A task that nobody has, for this worker.
-    pub fn choose(&self, worker: &str, options: &Options) -> Option<(Task, TaskSpec, Option<NodeId>)> {
+    pub fn choose(&self, worker: &str, options: &Options) -> Option<Chosen> {
         match &self.work {
             Work::Claims(claims) => {
                 let (id, root) = claims.graph.choose(&claims.in_flight, worker)?;
@@ -223,12 +223,15 @@ impl Job {
                 let report_work_min = (budget_nodes / options.report_share).max(1);
                 let claim = node.claim.clone();
                 let spec = TaskSpec::Claim { claim: claim.clone(), budget_nodes, report_work_min };
-                Some((Task::Claim(claim), spec, root))
+                let warm_for =
+                    Some(&node.last_worker).filter(|last| !last.is_empty() && *last != worker).cloned();
+                Some(Chosen { task: Task::Claim(claim), spec, root, warm_for })
             }
             Work::Counting(counting) => {
                 let part = counting.choose()?;
                 let spec = counting.spec(part).ok()?;
-                Some((Task::Part(part), TaskSpec::Part(spec), None))
+                let spec = TaskSpec::Part(spec);
+                Some(Chosen { task: Task::Part(part), spec, root: None, warm_for: None })
             }
         }
     }
@@ -416,20 +419,22 @@ impl Claims {
         Ok(new)
     }
 
-    /// A result of a claim that was leased now or earlier. Returns whether it told anything new.
+    /// A result of a claim that was leased now or earlier. Returns whether it told anything new. What is left open is split if it
+    /// is hard, or if there are `idle` workers.
     ///
     /// # Errors
     /// [`GraphError`].
     pub fn take_in(
         &mut self,
-        claim: &Claim,
-        verdict: &Verdict,
-        nodes: u64,
+        result: &ClaimResult,
         worker: &str,
         current: bool,
+        idle: bool,
         options: &Options,
     ) -> Result<TakenIn, GraphError> {
         let rules = self.plan.rules();
+        let ClaimResult { claim, verdict, nodes, .. } = result;
+        let nodes = *nodes;
         match verdict {
             Verdict::Decided(truth) => {
                 if let Some(id) = self.graph.find(claim) {
@@ -454,7 +459,7 @@ impl Claims {
                 let node = self.graph.node(id);
                 let mut split = None;
                 let is_hard = node.work >= self.pace.split_nodes(options);
-                if self.pace.splits && is_hard && node.is_active() && !node.expanded {
+                if self.pace.splits && (is_hard || idle) && node.is_active() && !node.expanded {
                     let count = self.graph.expand(rules, id, children)?;
                     split = (count > 0).then_some(count);
                     // The children that the search decided are facts; only now are they of use to the graph.
@@ -512,6 +517,18 @@ impl Claims {
             writes.push(Write::Claim(job, claim.clone(), record));
         }
     }
+}
+
+/// A task for a worker.
+pub struct Chosen {
+    /// The task.
+    pub task: Task,
+    /// What the worker is told of it.
+    pub spec: TaskSpec,
+    /// The root that it was chosen under.
+    pub root: Option<NodeId>,
+    /// Another worker that has it warm.
+    pub warm_for: Option<String>,
 }
 
 /// What a result came to.

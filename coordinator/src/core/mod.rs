@@ -199,6 +199,9 @@ impl Core {
             Event::Lease { token, session, wait_ms, cursors } => match self.greet(&session, now) {
                 Err(error) => step.reply(token, Reply::Error(error)),
                 Ok(()) => {
+                    if let Some(worker) = self.workers.get_mut(&session.worker) {
+                        worker.has_asked(now);
+                    }
                     let until = now.plus(wait_ms.min(WAIT_MS_MAX));
                     self.waiting.push(Waiting {
                         token,

@@ -87,6 +87,8 @@ impl Core {
         }
         let current = current || orphan;
         let options = self.options.clone();
+        // Whoever waits was served after the last event, as far as there was anything.
+        let idle = !self.waiting.is_empty();
         let job = self.job_mut(id)?;
         let running = job.is_running();
         let Work::Claims(claims) = &mut job.work else {
@@ -98,7 +100,7 @@ impl Core {
             for fact in &result.facts {
                 facts += u64::from(claims.learn(fact, &session.worker)?);
             }
-            claims.take_in(&result.claim, &result.verdict, result.nodes, &session.worker, current, &options)
+            claims.take_in(result, &session.worker, current, idle, &options)
         })();
         // Even if the rest is refused: what was new is true and worth keeping.
         claims.write_decided(id, &mut step.writes);
@@ -129,6 +131,11 @@ impl Core {
             self.log_split(id, &task, children, step);
         }
         self.credit(&session.worker, result.nodes);
+        if matches!(result.verdict, Verdict::Open { .. })
+            && let Some(worker) = self.workers.get_mut(&session.worker)
+        {
+            worker.has_returned(now);
+        }
         if running {
             self.advance(id, now, step);
         }

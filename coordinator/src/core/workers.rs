@@ -8,6 +8,9 @@ const HOLD_OFF_MS: u64 = 500;
 /// Up to about a minute.
 const HOLD_OFF_DOUBLINGS_MAX: u32 = 7;
 
+/// How long after a result its worker is expected to ask for the next task: many round trips.
+const RETURN_MS: u64 = 50;
+
 /// A worker, by its current run.
 #[derive(Debug)]
 pub struct Worker {
@@ -29,6 +32,8 @@ pub struct Worker {
     pub failures: u32,
     /// It gets no task before this: it has just failed.
     pub held_off_until: Millis,
+    /// Until then it is about to ask for its next task.
+    pub returns_until: Millis,
 }
 
 impl Worker {
@@ -44,6 +49,7 @@ impl Worker {
             results: 0,
             failures: 0,
             held_off_until: now,
+            returns_until: now,
         }
     }
 
@@ -52,6 +58,16 @@ impl Worker {
         self.seen = now;
         self.lost = false;
         self.lapsed = 0;
+    }
+
+    /// It has handed in a result that leaves something to search.
+    pub fn has_returned(&mut self, now: Millis) {
+        self.returns_until = now.plus(RETURN_MS);
+    }
+
+    /// It asks for its next task.
+    pub fn has_asked(&mut self, now: Millis) {
+        self.returns_until = now;
     }
 
     /// It could not do a task. Should the worker be sick and not the task, it must not go through all tasks of a job in a second.
