@@ -22,3 +22,4 @@ pub mod exit;
 mod log;
 pub mod server;
 pub mod service;
+pub mod simulate;

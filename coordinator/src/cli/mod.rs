@@ -18,6 +18,7 @@ mod problem;
 mod query;
 mod serve;
 mod signals;
+mod simulate;
 mod solve;
 mod status;
 mod submit;
@@ -61,6 +62,7 @@ enum Command {
     Drain(drain::Args),
     Query(query::Args),
     Endgame(endgame::Args),
+    Simulate(Box<simulate::Args>),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -89,6 +91,7 @@ impl Command {
             Self::Drain(args) => block_on(drain::run(args, file)),
             Self::Query(args) => block_on(query::run(args, file)),
             Self::Endgame(args) => endgame::run(args, file),
+            Self::Simulate(args) => simulate::run(*args, file),
             Self::Completions(args) => completions::run(args),
             Self::Man(args) => man::run(args),
         }

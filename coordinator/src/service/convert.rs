@@ -111,12 +111,12 @@ pub(super) fn result(
 }
 
 /// Writes new facts.
-pub(super) fn fact_batch(batch: &FactBatch) -> v1::FactBatch {
+pub(crate) fn fact_batch(batch: &FactBatch) -> v1::FactBatch {
     v1::FactBatch { job: batch.job.0, facts: batch.facts.iter().map(Into::into).collect(), next: batch.next }
 }
 
 /// Writes a task.
-pub(super) fn assignment(assignment: &Assignment) -> v1::Assignment {
+pub(crate) fn assignment(assignment: &Assignment) -> v1::Assignment {
     let task = match &assignment.task {
         TaskSpec::Claim { claim, budget_nodes, report_work_min } => {
             v1::assignment::Task::Claim(v1::ClaimTask {

@@ -1,6 +1,6 @@
 //! The gRPC services: messages in, checks, one question to the core, messages out.
 
-mod convert;
+pub(crate) mod convert;
 mod runs;
 pub mod status;
 pub mod user;

@@ -1,0 +1,97 @@
+//! How large the messages would be on the wire.
+
+use crate::core::{ClaimResult, Event, LeaseProgress, Reply, Session, Verdict};
+use crate::service::convert;
+use grundy_proto::v1;
+use grundy_search::numbers::Numbers;
+use grundy_tables::jobs::record::{JobId, Task};
+use prost::Message;
+
+/// The bytes of a worker's request; 0 for what is none.
+pub(super) fn request_bytes(event: &Event) -> u64 {
+    let bytes = match event {
+        Event::Lease { session: of, wait_ms, cursors: read, .. } => {
+            v1::LeaseRequest { session: Some(session(of)), wait_ms: *wait_ms, cursors: cursors(read) }
+                .encoded_len()
+        }
+        Event::Heartbeat { session: of, leases, cursors: read, .. } => v1::HeartbeatRequest {
+            session: Some(session(of)),
+            leases: leases.iter().map(|lease| progress(lease, of)).collect(),
+            cursors: cursors(read),
+        }
+        .encoded_len(),
+        Event::Complete { session: of, lease, job, result, .. } => {
+            complete(of, lease.0, job.0, result).encoded_len()
+        }
+        _ => 0,
+    };
+    bytes as u64
+}
+
+/// The bytes of a reply to a worker.
+pub(super) fn reply_bytes(reply: &Reply) -> u64 {
+    let bytes = match reply {
+        Reply::Leased(assignment) => convert::assignment(assignment).encoded_len(),
+        Reply::Heartbeat { lapsed, facts, .. } => v1::HeartbeatResponse {
+            lapsed: lapsed.iter().map(|lease| v1::LapsedLease { lease: lease.0, epoch: 1 }).collect(),
+            adopted: Vec::new(),
+            facts: facts.iter().map(convert::fact_batch).collect(),
+            draining: false,
+        }
+        .encoded_len(),
+        // A number or two.
+        _ => 2,
+    };
+    bytes as u64
+}
+
+fn session(session: &Session) -> v1::Session {
+    let Session { epoch, worker, incarnation } = session;
+    v1::Session { epoch: epoch.0, worker: worker.clone(), incarnation: *incarnation }
+}
+
+fn cursors(cursors: &[(JobId, u64)]) -> Vec<v1::FactCursor> {
+    cursors.iter().map(|(job, next)| v1::FactCursor { job: job.0, next: *next }).collect()
+}
+
+fn progress(progress: &LeaseProgress, session: &Session) -> v1::LeaseProgress {
+    let task = match &progress.task {
+        Task::Claim(claim) => v1::lease_progress::Task::Claim(claim.into()),
+        Task::Part(part) => {
+            v1::lease_progress::Task::Part(v1::PartKey { stage: part.stage, part: part.part })
+        }
+    };
+    v1::LeaseProgress {
+        lease: progress.lease.0,
+        epoch: session.epoch.0,
+        job: progress.job.0,
+        task: Some(task),
+        nodes: progress.nodes,
+    }
+}
+
+fn complete(of: &Session, lease: u64, job: u64, result: &ClaimResult) -> v1::CompleteRequest {
+    let numbers = |n: &Numbers| v1::Numbers { proof: n.proof, disproof: n.disproof };
+    let verdict = match &result.verdict {
+        Verdict::Decided(truth) => v1::complete_request::Verdict::Decided(*truth),
+        Verdict::Open { numbers: own, children } => {
+            let child = |(claim, n): &(_, _)| v1::Child {
+                claim: Some(v1::Claim::from(claim)),
+                numbers: Some(numbers(n)),
+            };
+            let children = children.iter().map(child).collect();
+            v1::complete_request::Verdict::Open(v1::Open { numbers: Some(numbers(own)), children })
+        }
+    };
+    v1::CompleteRequest {
+        session: Some(session(of)),
+        lease,
+        lease_epoch: of.epoch.0,
+        job,
+        claim: Some((&result.claim).into()),
+        verdict: Some(verdict),
+        nodes: result.nodes,
+        facts: result.facts.iter().map(Into::into).collect(),
+        samples: Vec::new(),
+    }
+}
