@@ -47,6 +47,29 @@ fn eval_answers_lines() -> TestResult {
 }
 
 #[test]
+fn simulate_measures_each_number_of_workers_and_draws() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let picture = folder.path().join("scaling.svg");
+    let svg = picture.to_str().ok_or("a path of letters")?;
+    let arguments =
+        ["simulate", "cram", "4x5", "--workers", "1,3", "--memory", "64MiB", "--json", "--svg", svg];
+    let (code, out, _) = run(&mut grundy(&arguments))?;
+    assert_eq!(code, 0);
+    let lines: Vec<serde_json::Value> = out.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    let workers: Vec<_> = lines.iter().map(|line| line["workers"].as_u64()).collect();
+    assert_eq!(workers, [Some(1), Some(3), None], "{out}");
+    assert_eq!(lines[2]["message_type"], "summary");
+    assert!(lines[2]["sequential_nodes"].as_u64() > Some(0), "{out}");
+    assert!(std::fs::read_to_string(&picture)?.starts_with("<svg"));
+    let refused = folder.path().join("none").join("scaling.svg");
+    let refused = refused.to_str().ok_or("a path of letters")?;
+    let (code, out, complaint) = run(&mut grundy(&["simulate", "cram", "4x5", "--svg", refused]))?;
+    assert_eq!((code, out.as_str()), (1, ""), "refused before anything is searched");
+    assert!(complaint.contains("cannot write"), "{complaint}");
+    Ok(())
+}
+
+#[test]
 fn exit_codes_tell_mistakes_apart() -> TestResult {
     let nowhere = "127.0.0.1:1";
     for (arguments, expected, words) in [

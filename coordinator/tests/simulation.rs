@@ -115,3 +115,11 @@ fn a_simulation_can_be_stopped() {
         assert!(matches!(simulate(setting, workers), Err(SimulationError::Stopped)));
     });
 }
+
+#[test]
+fn too_little_memory_for_so_many_is_refused() {
+    let databases: Arc<dyn EngineTables> = Arc::new(BuiltTables::new(1 << 16));
+    let of = |workers| tables::worker_tables(&databases, 8 << 20, workers, false);
+    assert!(of(8).is_ok());
+    assert!(matches!(of(9), Err(SimulationError::Memory { workers: 9 })));
+}

@@ -10,8 +10,10 @@ use grundy_games::problem::{Fields, Problem};
 use grundy_search::engine::EngineTables;
 use grundy_tables::{EndgameMemory, EndgameTables};
 use serde::Serialize;
+use std::fs::File;
+use std::io::{self, Write};
 use std::num::{NonZeroU32, NonZeroU64};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The simulation's stack: engines recurse once a move.
@@ -19,6 +21,12 @@ const STACK_BYTES: usize = 256 << 20;
 
 /// The most workers: the core keeps track of no more.
 const WORKERS_MAX: i64 = 4096;
+
+/// More than any processor's.
+const NODES_PER_SECOND_MAX: u64 = 1_000_000_000_000;
+
+/// Ten seconds: workers' leases would lapse beyond.
+const LATENCY_US_MAX: u64 = 10_000_000;
 
 /// Measure how a job would scale: the real scheduler and the real engines with virtual workers, on a virtual clock
 ///
@@ -37,10 +45,10 @@ pub(super) struct Args {
     seed: u64,
     /// Nodes that a virtual worker searches in a virtual second [default: about what one core does: 10000 (cram), 1000000 (kalah, peg),
     /// 500000 (konane)]
-    #[arg(long, value_name = "N")]
-    nodes_per_second: Option<NonZeroU64>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=NODES_PER_SECOND_MAX))]
+    nodes_per_second: Option<u64>,
     /// How long a message is under way, in virtual microseconds
-    #[arg(long, value_name = "US", default_value_t = 500)]
+    #[arg(long, value_name = "US", default_value_t = 500, value_parser = clap::value_parser!(u64).range(..=LATENCY_US_MAX))]
     latency_us: u64,
     #[command(flatten)]
     memory: MemoryArgs,
@@ -104,7 +112,9 @@ fn simulate_all(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
         Arc::new(EndgameTables::new(directory.unwrap_or_default(), databases));
     let for_workers =
         |workers| tables::worker_tables(&databases, quarter.saturating_mul(2), workers, game == Game::Kalah);
-    let nodes_per_second = args.nodes_per_second.unwrap_or(usual_speed(game));
+    let nodes_per_second = args.nodes_per_second.and_then(NonZeroU64::new).unwrap_or(usual_speed(game));
+    // Now, and not after hours.
+    let picture = args.svg.map(Picture::create).transpose()?;
     let stop = signals::stop_flag()?;
     let setting = Setting {
         fields,
@@ -167,15 +177,42 @@ fn simulate_all(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
         };
         output::print_json(&summary)?;
     }
-    if let Some(path) = args.svg {
+    if let Some(picture) = picture {
         let title = format!("{name} {}", args.problem.position);
-        let picture = plot::svg(&title, &measured, sequential_nodes, nodes_per_second)
-            .map_err(|words| Failure::message(Exit::Failed, words))?;
-        std::fs::write(&path, picture).map_err(|error| {
-            Failure::message(Exit::Failed, format!("cannot write {}: {error}", path.display()))
-        })?;
+        picture.draw(&title, &measured, sequential_nodes, nodes_per_second)?;
     }
     Ok(Exit::Done)
+}
+
+/// The file that the picture goes to.
+struct Picture {
+    path: PathBuf,
+    file: File,
+}
+
+impl Picture {
+    fn create(path: PathBuf) -> Result<Self, Failure> {
+        match File::create(&path) {
+            Ok(file) => Ok(Self { path, file }),
+            Err(error) => Err(Self::refused(&path, &error)),
+        }
+    }
+
+    fn draw(
+        mut self,
+        title: &str,
+        measured: &[Measurement],
+        sequential_nodes: u64,
+        nodes_per_second: NonZeroU64,
+    ) -> Result<(), Failure> {
+        let picture = plot::svg(title, measured, sequential_nodes, nodes_per_second)
+            .map_err(|words| Failure::message(Exit::Failed, words))?;
+        self.file.write_all(picture.as_bytes()).map_err(|error| Self::refused(&self.path, &error))
+    }
+
+    fn refused(path: &Path, error: &io::Error) -> Failure {
+        Failure::message(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+    }
 }
 
 fn failed(error: SimulationError) -> Result<Exit, Failure> {

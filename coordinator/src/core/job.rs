@@ -46,8 +46,8 @@ pub struct Job {
 /// How a game's claims are searched, as far as it matters to who hands them out.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// How many of this game's nodes count as one of the options' nodes.
-    scale: u64,
+    /// So many of this game's nodes count as so many of the options'.
+    scale: (u64, u64),
     /// How many times that a leaf may cost before it is split.
     split_scale: u64,
     /// Whether claims are split before anything is leased, and again when they turn out to be hard; else only for workers that have nothing to
@@ -59,17 +59,20 @@ pub struct Pace {
 impl Pace {
     fn of(problem: &Problem) -> Self {
         match problem {
-            // A core searches a million nodes a second; of Cram's it searches thousands.
-            Problem::Kalah(_) => Self { scale: 128, split_scale: 1, splits: false },
+            // A core searches a million of these a second, and its search is best left alone.
+            Problem::Kalah(_) => Self { scale: (128, 1), split_scale: 1, splits: false },
             // Its searches change their minds soon, so they begin small; but each split leaves a worker's table to itself.
-            Problem::Konane(_) => Self { scale: 1, split_scale: 4, splits: true },
-            Problem::Cram(_) | Problem::Peg(_) => Self { scale: 1, split_scale: 1, splits: true },
+            Problem::Konane(_) => Self { scale: (1, 1), split_scale: 4, splits: true },
+            // A core searches thousands a second: a larger share, and most workers wait for the first to come back.
+            Problem::Cram(_) => Self { scale: (1, 16), split_scale: 1, splits: true },
+            Problem::Peg(_) => Self { scale: (1, 1), split_scale: 1, splits: true },
         }
     }
 
     /// So many nodes of the options, in the game's own.
     fn nodes(self, nodes: u64) -> u64 {
-        nodes.saturating_mul(self.scale)
+        let (own, of_options) = self.scale;
+        (nodes.saturating_mul(own) / of_options).max(1)
     }
 
     /// What a leaf may cost before it is split.

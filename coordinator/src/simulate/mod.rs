@@ -98,9 +98,9 @@ impl Measurement {
         1.0 - self.busy_us as f64 / (self.makespan_us.max(1) as f64 * f64::from(self.workers))
     }
 
-    /// Nodes searched beyond those of the plain engine, as a part of these.
+    /// Nodes searched beyond those of the plain engine, as a part of these; 0 if these are none.
     pub fn overhead(&self, sequential_nodes: u64) -> f64 {
-        self.nodes as f64 / sequential_nodes.max(1) as f64 - 1.0
+        if sequential_nodes == 0 { 0.0 } else { self.nodes as f64 / sequential_nodes as f64 - 1.0 }
     }
 }
 

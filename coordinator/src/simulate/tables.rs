@@ -23,7 +23,10 @@ pub fn worker_tables(
     workers: u32,
     is_kalah: bool,
 ) -> Result<WorkerTables, SimulationError> {
-    let own = (bytes / workers.max(1) as usize).clamp(WORKER_BYTES_MIN, WORKER_BYTES_MAX);
+    let own = (bytes / workers.max(1) as usize).min(WORKER_BYTES_MAX);
+    if own < WORKER_BYTES_MIN {
+        return Err(SimulationError::Memory { workers });
+    }
     let table = RamTable::with_bytes(if is_kalah { WORKER_BYTES_MIN } else { own });
     let table = Arc::new(table.map_err(|_| SimulationError::Memory { workers })?);
     let shared =
