@@ -102,8 +102,12 @@ impl Hand {
     }
 
     fn register(&mut self, worker: &str, incarnation: u64) -> Session {
+        self.register_with(worker, incarnation, 1)
+    }
+
+    fn register_with(&mut self, worker: &str, incarnation: u64, threads: u32) -> Session {
         let name = worker.to_owned();
-        match self.ask(|token| Event::Register { token, worker: name, incarnation, threads: 1 }) {
+        match self.ask(|token| Event::Register { token, worker: name, incarnation, threads }) {
             Reply::Registered { epoch, .. } => Session { epoch, worker: worker.to_owned(), incarnation },
             other => panic!("{other:?}"),
         }
@@ -390,7 +394,8 @@ fn idle_workers_get_a_share_of_the_only_leaf_left() {
 /// replies to the result, and the leaf.
 fn handed_in_while_another_waits(hand: &mut Hand) -> (Session, Token, Vec<(Token, Reply)>, Claim) {
     hand.submit("cram", "3x4");
-    let (a, b) = (hand.register("a", 1), hand.register("b", 1));
+    // A thread for each leaf.
+    let (a, b) = (hand.register_with("a", 1, 6), hand.register("b", 1));
     let mut held = Vec::new();
     while let Ok(assignment) = hand.lease(&a) {
         held.push(assignment);
@@ -425,6 +430,50 @@ fn what_comes_back_open_is_split_for_a_worker_that_waits_and_its_own_worker_choo
     let (own, other) = (leased(&replies, asks), leased(&replies, waits));
     assert!(own.is_some() && other.is_some(), "then both have work at once: {replies:?}");
     assert!(own != other && own.as_ref() != Some(&leaf) && other.as_ref() != Some(&leaf));
+}
+
+#[test]
+fn nothing_is_split_for_the_worker_itself_if_it_asks_before_its_result_is_in() {
+    let mut hand = Hand::new();
+    hand.submit("cram", "3x4");
+    let a = hand.register("a", 1);
+    let mut held = Vec::new();
+    while let Ok(assignment) = hand.lease(&a) {
+        held.push(assignment);
+    }
+    let last = held.remove(1);
+    for other in held {
+        let own = claim(&other);
+        hand.complete(&a, &other, Verdict::Decided(true), Vec::new());
+        assert_ne!(own, claim(&last));
+    }
+    while hand.lease(&a).is_ok() {}
+    let asks = Token(1_000);
+    let ask = Event::Lease { token: asks, session: a.clone(), wait_ms: 10_000, cursors: Vec::new() };
+    assert_eq!(hand.step(ask), [], "all leaves are taken");
+    let (session, lease, job) = (a, last.lease, last.job);
+    let (nodes, facts, samples) = (100, Vec::new(), Samples::default());
+    let result = ClaimResult { claim: claim(&last), verdict: OPEN, nodes, facts, samples };
+    let replies = hand.step(Event::Complete { token: Token(1_001), session, lease, job, result });
+    assert_eq!(leased(&replies, asks), Some(claim(&last)), "it goes on with what it has warm");
+    assert!(!hand.log.iter().any(|occurrence| matches!(occurrence, Occurrence::Split { .. })));
+}
+
+#[test]
+fn nothing_is_split_for_a_worker_that_is_held_off() {
+    let mut hand = Hand::new();
+    hand.submit("cram", "3x4");
+    let (a, b) = (hand.register("a", 1), hand.register("b", 1));
+    let failed = hand.lease(&b).expect("there is work");
+    hand.fail(&b, &failed);
+    let mut held = Vec::new();
+    while let Ok(assignment) = hand.lease(&a) {
+        held.push(assignment);
+    }
+    let wait = Event::Lease { token: Token(1_000), session: b, wait_ms: 10_000, cursors: Vec::new() };
+    assert_eq!(hand.step(wait), []);
+    hand.complete(&a, &held[1], OPEN, Vec::new());
+    assert!(!hand.log.iter().any(|occurrence| matches!(occurrence, Occurrence::Split { .. })));
 }
 
 #[test]

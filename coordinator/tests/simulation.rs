@@ -6,8 +6,8 @@ use grundy_games::problem::{Fields, Problem};
 use grundy_search::cram::tables::BuiltTables;
 use grundy_search::engine::EngineTables;
 use std::num::{NonZeroU32, NonZeroU64};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 const NODES_PER_SECOND: NonZeroU64 = NonZeroU64::new(100_000).expect("not zero");
 
@@ -27,6 +27,9 @@ fn fields(game: &str, rules: &str, position: &str, question: &str) -> Fields {
 }
 
 fn with_setting<T>(fields: Fields, seed: u64, stop: bool, run: impl FnOnce(&Setting<'_>) -> T) -> T {
+    // Engines of one process look after each other, so that tests side by side would change each other's numbers.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let databases: Arc<dyn EngineTables> = Arc::new(BuiltTables::new(1 << 16));
     let is_kalah = fields.game == "kalah";
     let for_workers = |workers| tables::worker_tables(&databases, 1 << 24, workers, is_kalah);

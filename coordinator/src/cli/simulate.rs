@@ -25,13 +25,16 @@ const WORKERS_MAX: i64 = 4096;
 /// More than any processor's.
 const NODES_PER_SECOND_MAX: u64 = 1_000_000_000_000;
 
-/// Ten seconds: workers' leases would lapse beyond.
-const LATENCY_US_MAX: u64 = 10_000_000;
+/// Two seconds: leases, which a heartbeat each second renews for ten, must not lapse on the way.
+const LATENCY_US_MAX: u64 = 2_000_000;
+
+/// Fewer, and the search of a heartbeat's length would come to nothing.
+const NODES_PER_SECOND_MIN: u64 = 1_000;
 
 /// Measure how a job would scale: the real scheduler and the real engines with virtual workers, on a virtual clock
 ///
 /// Every node is searched, each number of workers anew, so this takes as long as solving the job as many times. The same seed gives the
-/// same numbers on every machine.
+/// same numbers on every machine, with the same --memory and the same endgame databases.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -45,7 +48,7 @@ pub(super) struct Args {
     seed: u64,
     /// Nodes that a virtual worker searches in a virtual second [default: about what one core does: 10000 (cram), 1000000 (kalah, peg),
     /// 500000 (konane)]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=NODES_PER_SECOND_MAX))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(NODES_PER_SECOND_MIN..=NODES_PER_SECOND_MAX))]
     nodes_per_second: Option<u64>,
     /// How long a message is under way, in virtual microseconds
     #[arg(long, value_name = "US", default_value_t = 500, value_parser = clap::value_parser!(u64).range(..=LATENCY_US_MAX))]
@@ -150,7 +153,7 @@ fn simulate_all(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
         let line = Line {
             message_type: "measurement",
             measured: &now,
-            speedup_of_first: first.makespan_us as f64 * f64::from(first.workers)
+            speedup_of_first: first.makespan_us.max(1) as f64 * f64::from(first.workers)
                 / now.makespan_us.max(1) as f64,
             speedup,
             efficiency: speedup / f64::from(now.workers),

@@ -19,6 +19,7 @@ enum Assigned {
 impl Core {
     /// Gives waiting workers tasks, first come first served, and ends waits that are over.
     pub(super) fn serve_waiting(&mut self, now: Millis, step: &mut Step) {
+        self.hungry.clear();
         if self.draining {
             for waiting in std::mem::take(&mut self.waiting) {
                 step.reply(waiting.token, Reply::Drained);
@@ -47,6 +48,12 @@ impl Core {
                 }
                 true
             });
+            self.hungry.clear();
+            if dry {
+                let names = queue.iter().map(|waiting| &waiting.session.worker);
+                let may = |name: &&String| self.workers.get(*name).is_some_and(|w| w.held_off_until <= now);
+                self.hungry = names.filter(may).cloned().collect();
+            }
             if !later {
                 break;
             }

@@ -63,7 +63,7 @@ impl Pace {
             Problem::Kalah(_) => Self { scale: (128, 1), split_scale: 1, splits: false },
             // Its searches change their minds soon, so they begin small; but each split leaves a worker's table to itself.
             Problem::Konane(_) => Self { scale: (1, 1), split_scale: 4, splits: true },
-            // A core searches thousands a second: a larger share, and most workers wait for the first to come back.
+            // A core searches thousands a second: were its leases not small, most workers would wait while the first ones run.
             Problem::Cram(_) => Self { scale: (1, 16), split_scale: 1, splits: true },
             Problem::Peg(_) => Self { scale: (1, 1), split_scale: 1, splits: true },
         }
@@ -423,7 +423,7 @@ impl Claims {
     }
 
     /// A result of a claim that was leased now or earlier. Returns whether it told anything new. What is left open is split if it
-    /// is hard, or if there are `idle` workers.
+    /// is hard, or if there are `idle` workers; in a game that `splits` at all.
     ///
     /// # Errors
     /// [`GraphError`].

@@ -73,6 +73,8 @@ pub struct Core {
     /// Leases of this epoch that ended for want of heartbeats. Only these, of all that have ended, may come back.
     expired: BTreeSet<LeaseId>,
     waiting: Vec<Waiting>,
+    /// The workers of those that wait because nothing was there for them after the last event.
+    hungry: Vec<String>,
     next_lease: u64,
     /// Splitting for idle workers is in vain before this: no lease has been worked on for long enough.
     split_from: Millis,
@@ -131,6 +133,7 @@ impl Core {
             orphans: BTreeMap::new(),
             expired: BTreeSet::new(),
             waiting: Vec::new(),
+            hungry: Vec::new(),
             next_lease: epoch.0 << 32,
             split_from: now,
             draining: false,

@@ -87,8 +87,7 @@ impl Core {
         }
         let current = current || orphan;
         let options = self.options.clone();
-        // Whoever waits was served after the last event, as far as there was anything.
-        let idle = !self.waiting.is_empty();
+        let idle = self.is_anyone_idle(&session.worker);
         let job = self.job_mut(id)?;
         let running = job.is_running();
         let Work::Claims(claims) = &mut job.work else {
@@ -131,10 +130,8 @@ impl Core {
             self.log_split(id, &task, children, step);
         }
         self.credit(&session.worker, result.nodes);
-        if matches!(result.verdict, Verdict::Open { .. })
-            && let Some(worker) = self.workers.get_mut(&session.worker)
-        {
-            worker.has_returned(now);
+        if current && matches!(result.verdict, Verdict::Open { .. }) {
+            self.expect(&session.worker, now);
         }
         if running {
             self.advance(id, now, step);
@@ -144,6 +141,24 @@ impl Core {
         }
         step.write_job(id);
         Ok(Acceptance::Accepted)
+    }
+
+    /// Whether a worker has nothing to do, when a result of `worker` comes in. Its request for the next task may have come before.
+    fn is_anyone_idle(&self, worker: &str) -> bool {
+        let own = self.hungry.iter().filter(|name| *name == worker).count();
+        let threads = self.workers.get(worker).map_or(0, |worker| worker.threads as usize);
+        // The thread that hands in is not idle, though it may wait already.
+        let other_threads = threads.saturating_sub(self.leases_of(worker) as usize);
+        self.hungry.len() > own || own.min(other_threads) > 0
+    }
+
+    /// A worker is about to ask for its next task, unless it waits already.
+    fn expect(&mut self, worker: &str, now: Millis) {
+        let waits = self.waiting.iter().filter(|waiting| waiting.session.worker == worker).count();
+        let busy = self.leases_of(worker) as usize + waits;
+        if let Some(worker) = self.workers.get_mut(worker).filter(|worker| busy < worker.threads as usize) {
+            worker.has_returned(now);
+        }
     }
 
     pub(super) fn describe_part(&self, id: JobId, part: PartId) -> Result<Reply, CoreError> {

@@ -1,7 +1,8 @@
 //! Many workers on a virtual clock: what a job would gain by more machines, measured on one.
 //!
 //! The job core and the engines are the real ones, and so is every node that is searched; only time is not. A worker searches a fixed
-//! number of nodes in a virtual second and a message takes a fixed time, so that the same seed gives the same numbers on every machine.
+//! number of nodes in a virtual second and a message takes a fixed time, so that the same seed gives the same numbers on every machine,
+//! with tables of the same size. No other search may run in the process: engines of one process look after each other.
 //!
 //! ```text
 //!   world   the clock, the messages under way, the core
@@ -12,8 +13,8 @@
 //! ```
 //!
 //! A search is done in slices of a heartbeat's length, each at the moment at which it begins. So a worker learns facts, and that its lease has
-//! lapsed, at heartbeats, as real ones do. What its tables know of the rest of a slice when its lease lapses, it knows too early; that
-//! is the one thing in which the simulation flatters.
+//! lapsed, at heartbeats, as real ones do. What its tables know of the rest of a slice when its lease lapses, it knows too early; the
+//! simulation flatters in that, and in what takes no time in it: building endgame databases, reading and merging a count's runs.
 //!
 //! No thread, socket, disk or real clock may enter here.
 

@@ -9,6 +9,9 @@ use std::num::NonZeroU64;
 /// "A Massively Parallel Proof-Number Search for Impartial Games and Beyond", arXiv 2511.10339).
 pub const PUBLISHED: [(f64, f64); 3] = [(1.0, 1.0), (64.0, 40.9), (1024.0, 333.0)];
 
+/// What less counts as: the axis is logarithmic.
+const LEAST: f64 = 1e-3;
+
 /// The size of one of the two charts, in pixels.
 const SIZE: (u32, u32) = (480, 400);
 
@@ -24,14 +27,15 @@ pub fn svg(
 ) -> Result<String, String> {
     let speedups: Vec<(f64, f64)> = measured
         .iter()
-        .map(|m| (f64::from(m.workers), m.speedup(sequential_nodes, nodes_per_second)))
+        .map(|m| (f64::from(m.workers), m.speedup(sequential_nodes, nodes_per_second).max(LEAST)))
         .collect();
     draw(title, &speedups).map_err(|error| error.to_string())
 }
 
 fn draw(title: &str, speedups: &[(f64, f64)]) -> Result<String, Box<dyn Error>> {
     let most = speedups.iter().fold(2.0, |most: f64, (workers, _)| most.max(*workers));
-    let least = speedups.iter().fold(1.0, |least: f64, (_, speedup)| least.min(*speedup)).max(1e-3);
+    let least = speedups.iter().fold(1.0, |least: f64, (_, speedup)| least.min(*speedup));
+    let greatest = speedups.iter().fold(most, |greatest, (_, speedup)| greatest.max(*speedup));
     let published = || PUBLISHED.into_iter().filter(|(cores, _)| *cores <= most);
     let mut text = String::new();
     {
@@ -43,7 +47,7 @@ fn draw(title: &str, speedups: &[(f64, f64)]) -> Result<String, Box<dyn Error>> 
             .margin(12)
             .x_label_area_size(36)
             .y_label_area_size(48)
-            .build_cartesian_2d((1.0..most).log_scale().base(2.0), (least..most).log_scale().base(2.0))?;
+            .build_cartesian_2d((1.0..most).log_scale().base(2.0), (least..greatest).log_scale().base(2.0))?;
         let whole = |number: &f64| format!("{number}");
         chart
             .configure_mesh()

@@ -10,9 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The least of a worker's tables: for some thousand entries.
 const WORKER_BYTES_MIN: usize = 1 << 20;
 
-/// The most of a worker's tables: larger ones only take longer to clear.
-const WORKER_BYTES_MAX: usize = 2 << 30;
-
 /// Shares `bytes` out among the tables of so many workers. Kalah keeps what it finds in its engines' tables, the other games in the table.
 ///
 /// # Errors
@@ -23,7 +20,7 @@ pub fn worker_tables(
     workers: u32,
     is_kalah: bool,
 ) -> Result<WorkerTables, SimulationError> {
-    let own = (bytes / workers.max(1) as usize).min(WORKER_BYTES_MAX);
+    let own = bytes / workers.max(1) as usize;
     if own < WORKER_BYTES_MIN {
         return Err(SimulationError::Memory { workers });
     }

@@ -2,8 +2,10 @@
 
 use crate::core::{ClaimResult, Event, LeaseProgress, Reply, Session, Verdict};
 use crate::service::convert;
+use grundy_proto::convert::shares_to_wire;
 use grundy_proto::v1;
 use grundy_search::numbers::Numbers;
+use grundy_search::samples::Sample;
 use grundy_tables::jobs::record::{JobId, Task};
 use prost::Message;
 
@@ -23,6 +25,20 @@ pub(super) fn request_bytes(event: &Event) -> u64 {
         Event::Complete { session: of, lease, job, result, .. } => {
             complete(of, lease.0, job.0, result).encoded_len()
         }
+        Event::CompletePart { session: of, lease, job, part, record, nodes, .. } => v1::PartResult {
+            session: Some(session(of)),
+            lease: lease.0,
+            lease_epoch: of.epoch.0,
+            job: job.0,
+            stage: part.stage,
+            part: part.part,
+            boards: record.boards,
+            boards_with_images: record.boards_with_images,
+            outputs: record.outputs.clone(),
+            nodes: *nodes,
+            shares: shares_to_wire(record.shares.iter().copied()),
+        }
+        .encoded_len(),
         _ => 0,
     };
     bytes as u64
@@ -70,6 +86,11 @@ fn progress(progress: &LeaseProgress, session: &Session) -> v1::LeaseProgress {
     }
 }
 
+fn sample((level, sample): (u16, Sample)) -> v1::Sample {
+    let Sample { searches, nodes, squares } = sample;
+    v1::Sample { level: level.into(), searches, nodes, squares }
+}
+
 fn complete(of: &Session, lease: u64, job: u64, result: &ClaimResult) -> v1::CompleteRequest {
     let numbers = |n: &Numbers| v1::Numbers { proof: n.proof, disproof: n.disproof };
     let verdict = match &result.verdict {
@@ -92,6 +113,6 @@ fn complete(of: &Session, lease: u64, job: u64, result: &ClaimResult) -> v1::Com
         verdict: Some(verdict),
         nodes: result.nodes,
         facts: result.facts.iter().map(Into::into).collect(),
-        samples: Vec::new(),
+        samples: result.samples.levels().map(sample).collect(),
     }
 }

@@ -90,15 +90,18 @@ impl VirtualWorker {
         Self { session, cursor: 0, search: None, solver: None }
     }
 
+    /// Whether it follows the job's facts: from its first lease on, as real ones do.
+    pub fn follows(&self) -> bool {
+        self.solver.is_some()
+    }
+
     /// Learns facts up to a cursor. Gives how many there were.
     pub fn learn(&mut self, facts: &[Fact], next: u64) -> Result<u64, SimulationError> {
-        if next <= self.cursor {
+        let Some(Solver::Claims(engine)) = self.solver.as_mut().filter(|_| next > self.cursor) else {
             return Ok(0);
-        }
+        };
         self.cursor = next;
-        if let Some(Solver::Claims(engine)) = &mut self.solver {
-            facts.iter().try_for_each(|fact| engine.learn(fact))?;
-        }
+        facts.iter().try_for_each(|fact| engine.learn(fact))?;
         Ok(facts.len() as u64)
     }
 
@@ -159,8 +162,9 @@ impl VirtualWorker {
                 let is_last = matches!(verdict, Verdict::Decided(_)) || spent >= *budget_nodes;
                 if is_last || outcome.nodes == 0 {
                     let mut facts = std::mem::take(&mut search.facts);
-                    facts.sort_by(|a, b| b.work.cmp(&a.work).then_with(|| a.claim.cmp(&b.claim)));
+                    facts.sort_by(|a, b| a.claim.cmp(&b.claim).then(b.work.cmp(&a.work)));
                     facts.dedup_by(|a, b| a.claim == b.claim);
+                    facts.sort_by_key(|fact| std::cmp::Reverse(fact.work));
                     facts.truncate(FACTS_MAX);
                     search.end = Some(HandIn::Claim(ClaimResult {
                         claim: claim.clone(),

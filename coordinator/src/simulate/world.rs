@@ -51,15 +51,10 @@ pub(super) struct World<'a> {
     measured: Measurement,
 }
 
-/// Nothing was stored before.
-fn nothing() -> Loaded {
-    Loaded::default()
-}
-
 impl<'a> World<'a> {
     /// A coordinator with the job, and workers that are about to register.
     pub fn new(setting: &'a Setting<'a>, workers: u32) -> Result<Self, SimulationError> {
-        let core = Core::new(Epoch(1), setting.options.clone(), nothing(), Millis(0))
+        let core = Core::new(Epoch(1), setting.options.clone(), Loaded::default(), Millis(0))
             .map_err(SimulationError::Core)?;
         let session =
             |worker| Session { epoch: Epoch(1), worker: format!("worker-{worker}"), incarnation: 1 };
@@ -191,7 +186,8 @@ impl<'a> World<'a> {
     // ---- the workers ----
 
     fn cursors(&self, worker: usize) -> Vec<(JobId, u64)> {
-        vec![(self.job, self.workers[worker].cursor)]
+        let worker = &self.workers[worker];
+        if worker.follows() { vec![(self.job, worker.cursor)] } else { Vec::new() }
     }
 
     fn ask(&mut self, worker: usize) {
