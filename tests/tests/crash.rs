@@ -222,7 +222,12 @@ fn round(rng: &mut ChaCha8Rng, undisturbed: &[Duration], data: &str, directory: 
     // Solved once more: from the checkpoint alone, with nothing searched.
     let again = solve(problem, data, directory).wait();
     assert_eq!(again.summary()["answer"], parsed(answer), "{story}");
-    assert_eq!(counts(&again.summary()), done, "{story}: acknowledged work was lost");
+    // A result that was on its way when the job was solved may have come in after the summary.
+    let (results, leases) = counts(&again.summary());
+    assert!(
+        results >= done.0 && leases == done.1,
+        "{story}: acknowledged work was lost: {done:?}, then {results} and {leases}"
+    );
     Some(story)
 }
 
