@@ -172,6 +172,17 @@ pub fn numbers(numbers: v1::Numbers) -> Result<(u32, u32), WireError> {
     }
 }
 
+/// Writes what an open result says: `(proof, disproof)` of its claim, and of its children.
+pub fn open_to_wire<'a>(
+    own: (u32, u32),
+    children: impl IntoIterator<Item = (&'a Claim, (u32, u32))>,
+) -> v1::Open {
+    let numbers = |(proof, disproof)| Some(v1::Numbers { proof, disproof });
+    let child =
+        |(claim, of_child): (&Claim, _)| v1::Child { claim: Some(claim.into()), numbers: numbers(of_child) };
+    v1::Open { numbers: numbers(own), children: children.into_iter().map(child).collect() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

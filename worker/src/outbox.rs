@@ -4,6 +4,7 @@ use crate::drain::Drain;
 use crate::error::WorkerError;
 use crate::leases::{Held, JobId};
 use crate::session::{Client, Ended, Patience, Session, reason};
+use grundy_proto::convert::open_to_wire;
 use grundy_proto::{limits, v1};
 use grundy_tables::{Spool, StorageError};
 use prost::Message;
@@ -326,19 +327,12 @@ pub fn complete_request(
 ) -> v1::CompleteRequest {
     use grundy_search::engine::Verdict;
     use grundy_search::samples::Sample;
-    let numbers = |numbers: &grundy_search::numbers::Numbers| v1::Numbers {
-        proof: numbers.proof,
-        disproof: numbers.disproof,
-    };
+    let numbers = |n: &grundy_search::numbers::Numbers| (n.proof, n.disproof);
     let verdict = match &outcome.verdict {
         Verdict::Decided(truth) => v1::complete_request::Verdict::Decided(*truth),
         Verdict::Open { numbers: own, children } => {
-            let child = |(claim, n): &(_, _)| v1::Child {
-                claim: Some(v1::Claim::from(claim)),
-                numbers: Some(numbers(n)),
-            };
-            let children = children.iter().map(child).collect();
-            v1::complete_request::Verdict::Open(v1::Open { numbers: Some(numbers(own)), children })
+            let children = children.iter().map(|(claim, n)| (claim, numbers(n)));
+            v1::complete_request::Verdict::Open(open_to_wire(numbers(own), children))
         }
     };
     let sample = |(level, sample): (u16, Sample)| v1::Sample {

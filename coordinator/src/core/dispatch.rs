@@ -27,15 +27,16 @@ impl Core {
             return;
         }
         let mut queue = std::mem::take(&mut self.waiting);
+        let mut dry = false;
         // In the first round nobody gets what another worker in the queue has warm: that one is to have its turn before.
         for courteous in [true, false] {
             let owners: BTreeSet<String> =
                 queue.iter().filter(|_| courteous).map(|waiting| waiting.session.worker.clone()).collect();
-            let (mut dry, mut later) = (false, false);
+            dry = false;
+            let mut later = false;
             queue.retain(|waiting| {
-                let worker = self.workers.get(&waiting.session.worker);
                 // Once a worker finds nothing, the ones behind it find nothing either.
-                if dry || worker.is_none_or(|worker| now < worker.held_off_until) {
+                if dry || !self.may_work(waiting, now) {
                     return true;
                 }
                 match self.assign(waiting, &owners, now, step) {
@@ -48,15 +49,13 @@ impl Core {
                 }
                 true
             });
-            self.hungry.clear();
-            if dry {
-                let names = queue.iter().map(|waiting| &waiting.session.worker);
-                let may = |name: &&String| self.workers.get(*name).is_some_and(|w| w.held_off_until <= now);
-                self.hungry = names.filter(may).cloned().collect();
-            }
             if !later {
                 break;
             }
+        }
+        if dry {
+            let hungry = queue.iter().filter(|waiting| self.may_work(waiting, now));
+            self.hungry = hungry.map(|waiting| waiting.session.worker.clone()).collect();
         }
         queue.retain(|waiting| {
             let is_over = waiting.until <= now;
@@ -66,6 +65,11 @@ impl Core {
             !is_over
         });
         self.waiting = queue;
+    }
+
+    /// Whether a waiting worker gets tasks.
+    fn may_work(&self, waiting: &Waiting, now: Millis) -> bool {
+        self.workers.get(&waiting.session.worker).is_some_and(|worker| !worker.is_held_off(now))
     }
 
     /// A task for a waiting worker, but none that one of the `owners` has warm, or one that is about to ask.

@@ -60,6 +60,11 @@ impl Worker {
         self.lapsed = 0;
     }
 
+    /// Whether it gets no task for now.
+    pub fn is_held_off(&self, now: Millis) -> bool {
+        now < self.held_off_until
+    }
+
     /// It has handed in a result that leaves something to search.
     pub fn has_returned(&mut self, now: Millis) {
         self.returns_until = now.plus(RETURN_MS);

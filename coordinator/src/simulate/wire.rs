@@ -2,7 +2,7 @@
 
 use crate::core::{ClaimResult, Event, LeaseProgress, Reply, Session, Verdict};
 use crate::service::convert;
-use grundy_proto::convert::shares_to_wire;
+use grundy_proto::convert::{open_to_wire, shares_to_wire};
 use grundy_proto::v1;
 use grundy_search::numbers::Numbers;
 use grundy_search::samples::Sample;
@@ -92,16 +92,12 @@ fn sample((level, sample): (u16, Sample)) -> v1::Sample {
 }
 
 fn complete(of: &Session, lease: u64, job: u64, result: &ClaimResult) -> v1::CompleteRequest {
-    let numbers = |n: &Numbers| v1::Numbers { proof: n.proof, disproof: n.disproof };
+    let numbers = |n: &Numbers| (n.proof, n.disproof);
     let verdict = match &result.verdict {
         Verdict::Decided(truth) => v1::complete_request::Verdict::Decided(*truth),
         Verdict::Open { numbers: own, children } => {
-            let child = |(claim, n): &(_, _)| v1::Child {
-                claim: Some(v1::Claim::from(claim)),
-                numbers: Some(numbers(n)),
-            };
-            let children = children.iter().map(child).collect();
-            v1::complete_request::Verdict::Open(v1::Open { numbers: Some(numbers(own)), children })
+            let children = children.iter().map(|(claim, n)| (claim, numbers(n)));
+            v1::complete_request::Verdict::Open(open_to_wire(numbers(own), children))
         }
     };
     v1::CompleteRequest {
