@@ -2,16 +2,23 @@
 
 use super::api::{Assignment, LeaseId, Millis, Occurrence, Reply, Session, TaskSpec};
 use super::job::{Chosen, Work};
-use super::{Core, Lease, Step, Waiting};
+use super::leases::Lease;
+use super::waiting::{Place, Waiting};
+use super::{Core, Step};
+use grundy_games::claim::Claim;
 use grundy_tables::jobs::record::{JobId, LeaseRecord, Task, Write};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// So many waiting workers in a row may look at tasks that are kept for others: each look costs a walk through the graph, and there
+/// may be a thousand of them after every event.
+const REFUSED_MAX: u32 = 4;
 
 /// What came of looking for a task.
 enum Assigned {
     /// It is leased.
     Lease(Box<Assignment>),
-    /// There is one, but another worker has it warm, and is to be asked first.
-    Later,
+    /// There is one, but this other worker has it warm, and is to be asked first.
+    Later(String),
     /// There is none.
     Nothing,
 }
@@ -19,64 +26,85 @@ enum Assigned {
 impl Core {
     /// Gives waiting workers tasks, first come first served, and ends waits that are over.
     pub(super) fn serve_waiting(&mut self, now: Millis, step: &mut Step) {
-        self.hungry.clear();
+        self.dry = false;
+        self.gone.clear();
         if self.draining {
-            for waiting in std::mem::take(&mut self.waiting) {
+            for waiting in self.waiting.remove_all() {
                 step.reply(waiting.token, Reply::Drained);
             }
             return;
         }
-        let mut queue = std::mem::take(&mut self.waiting);
-        let mut dry = false;
         // In the first round nobody gets what another worker in the queue has warm: that one is to have its turn before.
         for courteous in [true, false] {
-            let owners: BTreeSet<String> =
-                queue.iter().filter(|_| courteous).map(|waiting| waiting.session.worker.clone()).collect();
-            dry = false;
-            let mut later = false;
-            queue.retain(|waiting| {
-                // Once a worker finds nothing, the ones behind it find nothing either.
-                if dry || !self.may_work(waiting, now) {
-                    return true;
-                }
-                match self.assign(waiting, &owners, now, step) {
-                    Assigned::Lease(assignment) => {
-                        step.reply(waiting.token, Reply::Leased(assignment));
-                        return false;
-                    }
-                    Assigned::Later => later = true,
-                    Assigned::Nothing => dry = true,
-                }
-                true
-            });
+            let later = self.serve_round(courteous, now, step);
             if !later {
                 break;
             }
         }
-        if dry {
-            let hungry = queue.iter().filter(|waiting| self.may_work(waiting, now));
-            self.hungry = hungry.map(|waiting| waiting.session.worker.clone()).collect();
-        }
-        queue.retain(|waiting| {
-            let is_over = waiting.until <= now;
-            if is_over {
-                step.reply(waiting.token, Reply::Idle { retry_after_ms: self.options.retry_after_ms });
+        for waiting in self.waiting.remove_over(now) {
+            step.reply(waiting.token, Reply::Idle { retry_after_ms: self.options.retry_after_ms });
+            if self.dry && self.may_work(&waiting.session.worker, now) {
+                self.gone.push(waiting.session.worker);
             }
-            !is_over
-        });
-        self.waiting = queue;
+        }
     }
 
-    /// Whether a waiting worker gets tasks.
-    fn may_work(&self, waiting: &Waiting, now: Millis) -> bool {
-        self.workers.get(&waiting.session.worker).is_some_and(|worker| !worker.is_held_off(now))
+    /// Goes through the queue once. Returns whether there was a task that was kept for its owner.
+    fn serve_round(&mut self, courteous: bool, now: Millis, step: &mut Step) -> bool {
+        self.dry = false;
+        let (mut served, mut later) = (BTreeSet::new(), false);
+        // For whom something was kept since a task was last given away, and how often.
+        let (mut owners, mut refused) = (BTreeSet::new(), 0);
+        let mut from = Place::default();
+        loop {
+            // Those who come after so many find the same, all but the owners.
+            let place = if refused < REFUSED_MAX {
+                self.waiting.first_from(from)
+            } else {
+                owners.iter().filter_map(|owner: &String| self.waiting.first_of(owner, from)).min()
+            };
+            let Some((place, waiting)) = place.and_then(|place| Some((place, self.waiting.get(place)?)))
+            else {
+                return later;
+            };
+            from = place.next();
+            if !self.may_work(&waiting.session.worker, now) {
+                continue;
+            }
+            let waiting = waiting.clone();
+            match self.assign(&waiting, courteous.then_some(&served), now, step) {
+                Assigned::Lease(assignment) => {
+                    step.reply(waiting.token, Reply::Leased(assignment));
+                    self.waiting.remove(place);
+                    served.insert(waiting.session.worker);
+                    owners.clear();
+                    refused = 0;
+                }
+                Assigned::Later(owner) => {
+                    owners.insert(owner);
+                    refused += 1;
+                    later = true;
+                }
+                // Once a worker finds nothing, the ones behind it find nothing either.
+                Assigned::Nothing => {
+                    self.dry = true;
+                    return later;
+                }
+            }
+        }
     }
 
-    /// A task for a waiting worker, but none that one of the `owners` has warm, or one that is about to ask.
+    /// Whether a worker gets tasks.
+    pub(super) fn may_work(&self, worker: &str, now: Millis) -> bool {
+        self.workers.get(worker).is_some_and(|worker| !worker.is_held_off(now))
+    }
+
+    /// A task for a waiting worker, but none that is warm for one that is about to ask; nor, in the courteous round, for one that
+    /// waits or was `served` in it.
     fn assign(
         &mut self,
         waiting: &Waiting,
-        owners: &BTreeSet<String>,
+        served: Option<&BTreeSet<String>>,
         now: Millis,
         step: &mut Step,
     ) -> Assigned {
@@ -97,8 +125,10 @@ impl Core {
         };
         if let Some(owner) = warm_for {
             let returns = self.workers.get(&owner).is_some_and(|owner| now < owner.returns_until);
-            if returns || owners.contains(&owner) {
-                return Assigned::Later;
+            let has_turn =
+                served.is_some_and(|served| served.contains(&owner) || self.waiting.count_of(&owner) > 0);
+            if returns || has_turn {
+                return Assigned::Later(owner);
             }
         }
         let Some(job) = self.jobs.get_mut(&id) else {
@@ -149,28 +179,29 @@ impl Core {
         let idle_ms = self.options.split_idle_ms;
         // Leases granted from now on come of age later than this.
         let mut look_again = now.plus(idle_ms);
-        let mut held: BTreeMap<JobId, Vec<Task>> = BTreeMap::new();
-        for lease in self.leases.values().filter(|lease| matches!(lease.task, Task::Claim(_))) {
+        let mut held: BTreeMap<JobId, Vec<&Claim>> = BTreeMap::new();
+        for (_, lease) in self.leases.iter() {
+            let Task::Claim(claim) = &lease.task else { continue };
             let of_age = lease.granted.plus(idle_ms);
             if of_age <= now {
-                held.entry(lease.job).or_default().push(lease.task.clone());
+                held.entry(lease.job).or_default().push(claim);
             } else {
                 look_again = look_again.min(of_age);
             }
         }
+        let mut heaviest = Vec::new();
+        for (id, held) in held {
+            if let Some(job) = self.jobs.get(&id).filter(|job| job.is_running())
+                && let Work::Claims(claims) = &job.work
+                && let Some(leaf) =
+                    claims.graph.heaviest_leaf(held.into_iter().filter_map(|claim| claims.graph.find(claim)))
+            {
+                heaviest.push((id, leaf));
+            }
+        }
         let mut split = false;
-        for (id, tasks) in held {
-            let Some(job) = self.jobs.get_mut(&id).filter(|job| job.is_running()) else {
-                continue;
-            };
-            let Work::Claims(claims) = &mut job.work else {
-                continue;
-            };
-            let nodes = tasks.iter().filter_map(|task| match task {
-                Task::Claim(claim) => claims.graph.find(claim),
-                Task::Part(_) => None,
-            });
-            let Some(leaf) = claims.graph.heaviest_leaf(nodes) else {
+        for (id, leaf) in heaviest {
+            let Some(Work::Claims(claims)) = self.jobs.get_mut(&id).map(|job| &mut job.work) else {
                 continue;
             };
             split = true;

@@ -2,7 +2,8 @@
 
 use super::api::{LeaseId, Millis, Occurrence};
 use super::job::Work;
-use super::{Core, Lease, Step};
+use super::leases::Lease;
+use super::{Core, Step};
 use grundy_tables::jobs::record::{JobId, JobStatus, Task, Write};
 
 impl Core {
@@ -42,7 +43,7 @@ impl Core {
 
     pub(super) fn end_leases_of(&mut self, id: JobId, why: &str, step: &mut Step) {
         let leases: Vec<LeaseId> =
-            self.leases.iter().filter(|(_, lease)| lease.job == id).map(|(id, _)| *id).collect();
+            self.leases.iter().filter(|(_, lease)| lease.job == id).map(|(id, _)| id).collect();
         for lease in leases {
             self.end(lease, why, step);
         }
@@ -73,7 +74,7 @@ impl Core {
 
     /// A lease ends because its result came in.
     pub(super) fn end_completed(&mut self, id: LeaseId, worker: &str, step: &mut Step) {
-        if self.leases.get(&id).is_some_and(|lease| lease.worker == worker) {
+        if self.leases.get(id).is_some_and(|lease| lease.worker == worker) {
             self.end(id, "completed", step);
         }
     }
@@ -92,7 +93,7 @@ impl Core {
     }
 
     pub(super) fn take_lease(&mut self, id: LeaseId, why: &str, step: &mut Step) -> Option<Lease> {
-        let lease = self.leases.remove(&id)?;
+        let lease = self.leases.remove(id)?;
         if let (Some(root), Some(job)) = (lease.root, self.jobs.get_mut(&lease.job))
             && let Work::Claims(claims) = &mut job.work
             && let Some(count) = claims.in_flight.get_mut(&root)

@@ -11,38 +11,27 @@ mod ends;
 mod estimate;
 mod graph;
 mod job;
+mod leases;
 mod options;
 mod rate;
 mod results;
 mod sessions;
 mod users;
+mod waiting;
 mod workers;
 
 pub use api::*;
 pub use graph::GraphError;
 pub use options::Options;
 
-use graph::NodeId;
 use grundy_tables::jobs::Durability;
 use grundy_tables::jobs::record::{Epoch, JobId, LeaseRecord, Loaded, Task, Write};
 use job::{Job, Work};
+use leases::Leases;
 use options::{EXPIRED_MAX, FORGET_WORKER_MS, WAIT_MS_MAX};
 use std::collections::{BTreeMap, BTreeSet};
+use waiting::{Queue, Waiting};
 use workers::Worker;
-
-/// A lease in flight.
-#[derive(Debug)]
-struct Lease {
-    job: JobId,
-    task: Task,
-    /// The root it was chosen under, for spreading workers over roots.
-    root: Option<NodeId>,
-    worker: String,
-    incarnation: u64,
-    granted: Millis,
-    expires: Millis,
-    nodes: u64,
-}
 
 /// A lease of an earlier epoch: its task is kept for its worker until the grace period ends.
 #[derive(Debug)]
@@ -53,28 +42,21 @@ struct Orphan {
     until: Millis,
 }
 
-/// A worker that waits for a task.
-#[derive(Debug)]
-struct Waiting {
-    token: Token,
-    session: Session,
-    cursors: BTreeMap<JobId, u64>,
-    until: Millis,
-}
-
 /// The state machine.
 pub struct Core {
     epoch: Epoch,
     options: Options,
     jobs: BTreeMap<JobId, Job>,
     workers: BTreeMap<String, Worker>,
-    leases: BTreeMap<LeaseId, Lease>,
+    leases: Leases,
     orphans: BTreeMap<(JobId, Task), Orphan>,
     /// Leases of this epoch that ended for want of heartbeats. Only these, of all that have ended, may come back.
     expired: BTreeSet<LeaseId>,
-    waiting: Vec<Waiting>,
-    /// The workers of those that wait because nothing was there for them after the last event.
-    hungry: Vec<String>,
+    waiting: Queue,
+    /// Whether those that wait do so because nothing was there for them after the last event.
+    dry: bool,
+    /// The workers of those that found nothing after the last event, and then had waited for long enough.
+    gone: Vec<String>,
     next_lease: u64,
     /// Splitting for idle workers is in vain before this: no lease has been worked on for long enough.
     split_from: Millis,
@@ -129,11 +111,12 @@ impl Core {
             options,
             jobs: BTreeMap::new(),
             workers: BTreeMap::new(),
-            leases: BTreeMap::new(),
+            leases: Leases::default(),
             orphans: BTreeMap::new(),
             expired: BTreeSet::new(),
-            waiting: Vec::new(),
-            hungry: Vec::new(),
+            waiting: Queue::default(),
+            dry: false,
+            gone: Vec::new(),
             next_lease: epoch.0 << 32,
             split_from: now,
             draining: false,
@@ -215,7 +198,9 @@ impl Core {
                 }
             },
             Event::Undelivered { lease } => self.end(lease, "not delivered", &mut step),
-            Event::Abandon { token } => self.waiting.retain(|waiting| waiting.token != token),
+            Event::Abandon { token } => {
+                self.waiting.remove_token(token);
+            }
             Event::Heartbeat { token, session, leases, cursors } => {
                 let reply =
                     self.heartbeat(&session, leases, cursors, now, &mut step).unwrap_or_else(Reply::Error);
@@ -254,9 +239,7 @@ impl Core {
 
     /// The coordinator itself was away (suspended, starved): nobody else's silence in that time means anything.
     fn wake_late(&mut self, away_ms: u64) {
-        for lease in self.leases.values_mut() {
-            lease.expires = lease.expires.plus(away_ms);
-        }
+        self.leases.put_off(away_ms);
         for orphan in self.orphans.values_mut() {
             orphan.until = orphan.until.plus(away_ms);
         }
@@ -274,7 +257,7 @@ impl Core {
         let running: Vec<JobId> =
             self.jobs.values().filter(|job| job.is_running()).map(|job| job.id).collect();
         let mut in_flight: BTreeMap<JobId, u64> = BTreeMap::new();
-        for lease in self.leases.values() {
+        for (_, lease) in self.leases.iter() {
             let nodes = in_flight.entry(lease.job).or_default();
             *nodes = nodes.saturating_add(lease.nodes);
         }
@@ -287,7 +270,7 @@ impl Core {
             }
         }
         let expired: Vec<LeaseId> =
-            self.leases.iter().filter(|(_, lease)| lease.expires <= now).map(|(id, _)| *id).collect();
+            self.leases.iter().filter(|(_, lease)| lease.expires <= now).map(|(id, _)| id).collect();
         for id in expired {
             self.note_lapse(id);
             self.lose(id, "no heartbeat", step);
@@ -299,7 +282,7 @@ impl Core {
         self.free_orphans(|orphan| orphan.until <= now, step);
         let lease_ms = self.options.lease_ms;
         // A worker that waits in a Lease call is there, however long it says nothing.
-        for waiting in &self.waiting {
+        for waiting in self.waiting.iter() {
             if let Some(worker) = self.workers.get_mut(&waiting.session.worker) {
                 worker.seen = now;
             }
@@ -309,8 +292,7 @@ impl Core {
             if !worker.lost && silent_ms > lease_ms {
                 worker.lost = true;
                 // Its leases lapse no later than it is given up: those that did were lost with it.
-                let held = self.leases.values().filter(|lease| lease.worker == *name).count() as u32;
-                let leases = worker.lapsed + held;
+                let leases = worker.lapsed + self.leases.count_of(name);
                 let (worker, incarnation) = (name.clone(), worker.incarnation);
                 step.log.push(Occurrence::WorkerLost { worker, incarnation, silent_ms, leases });
             }
@@ -320,7 +302,7 @@ impl Core {
 
     /// Counts a lease that lapses against the silence of its worker.
     fn note_lapse(&mut self, id: LeaseId) {
-        if let Some(lease) = self.leases.get(&id)
+        if let Some(lease) = self.leases.get(id)
             && let Some(worker) = self.workers.get_mut(&lease.worker)
         {
             worker.lapsed += 1;
@@ -335,16 +317,14 @@ impl Core {
         self.jobs.get_mut(&id).ok_or(CoreError::NoSuchJob(id))
     }
 
-    fn leases_of(&self, worker: &str) -> u32 {
-        self.leases.values().filter(|lease| lease.worker == worker).count() as u32
-    }
-
     /// Checks everything that must hold between steps. For tests and the simulation.
     ///
     /// # Errors
     /// The first thing that does not hold, in words.
     pub fn check_invariants(&self) -> Result<(), String> {
-        for (id, lease) in &self.leases {
+        self.leases.check_invariants()?;
+        self.waiting.check_invariants()?;
+        for (id, lease) in self.leases.iter() {
             let job = self.jobs.get(&lease.job).ok_or_else(|| format!("lease {} is of no job", id.0))?;
             if !job.is_running() {
                 return Err(format!("lease {} outlives job {}", id.0, lease.job.0));

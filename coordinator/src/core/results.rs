@@ -78,7 +78,7 @@ impl Core {
         let task = Task::Claim(result.claim.clone());
         let current = self
             .leases
-            .get(&lease)
+            .get(lease)
             .is_some_and(|lease| lease.worker == session.worker && lease.job == id && lease.task == task);
         let orphan = self.take_orphan(&(id, task.clone()), lease, session);
         if orphan && let Some(job) = self.jobs.get_mut(&id) {
@@ -87,7 +87,7 @@ impl Core {
         }
         let current = current || orphan;
         let options = self.options.clone();
-        let idle = self.is_anyone_idle(&session.worker);
+        let idle = self.is_anyone_idle(&session.worker, now);
         let job = self.job_mut(id)?;
         let running = job.is_running();
         let Work::Claims(claims) = &mut job.work else {
@@ -144,18 +144,25 @@ impl Core {
     }
 
     /// Whether a worker has nothing to do, when a result of `worker` comes in. Its request for the next task may have come before.
-    fn is_anyone_idle(&self, worker: &str) -> bool {
-        let own = self.hungry.iter().filter(|name| *name == worker).count();
+    fn is_anyone_idle(&self, worker: &str, now: Millis) -> bool {
+        let own_gone = self.gone.iter().filter(|name| *name == worker).count();
+        let (mut own, mut others) = (own_gone, self.gone.len() > own_gone);
+        if self.dry {
+            let may_work = |worker| self.may_work(worker, now);
+            own += if may_work(worker) { self.waiting.count_of(worker) } else { 0 };
+            // The first is one of them, as a rule.
+            others |=
+                self.waiting.iter().map(|w| &w.session.worker).any(|name| name != worker && may_work(name));
+        }
         let threads = self.workers.get(worker).map_or(0, |worker| worker.threads as usize);
         // The thread that hands in is not idle, though it may wait already.
-        let other_threads = threads.saturating_sub(self.leases_of(worker) as usize);
-        self.hungry.len() > own || own.min(other_threads) > 0
+        let other_threads = threads.saturating_sub(self.leases.count_of(worker) as usize);
+        others || own.min(other_threads) > 0
     }
 
     /// A worker is about to ask for its next task, unless it waits already.
     fn expect(&mut self, worker: &str, now: Millis) {
-        let waits = self.waiting.iter().filter(|waiting| waiting.session.worker == worker).count();
-        let busy = self.leases_of(worker) as usize + waits;
+        let busy = self.leases.count_of(worker) as usize + self.waiting.count_of(worker);
         if let Some(worker) = self.workers.get_mut(worker).filter(|worker| busy < worker.threads as usize) {
             worker.has_returned(now);
         }

@@ -2,9 +2,10 @@
 
 use super::api::{CoreError, FactBatch, LeaseId, LeaseProgress, Millis, Occurrence, Reply, Session, Token};
 use super::job::Work;
+use super::leases::Lease;
 use super::options::{FACTS_PER_REPLY_MAX, Options, WORKERS_MAX};
 use super::workers::Worker;
-use super::{Core, Lease, Orphan, Step};
+use super::{Core, Orphan, Step};
 use grundy_tables::jobs::record::{JobId, Task};
 
 impl Core {
@@ -20,9 +21,7 @@ impl Core {
         let superseded = self.workers.get(&name).is_some_and(|worker| worker.incarnation != incarnation);
         if superseded {
             self.end_waits(&name, &CoreError::Superseded { worker: name.clone() }, step);
-            let old: Vec<LeaseId> =
-                self.leases.iter().filter(|(_, lease)| lease.worker == name).map(|(id, _)| *id).collect();
-            for id in old {
+            for id in self.leases.of_worker(&name) {
                 self.lose(id, "its worker was started anew", step);
             }
         }
@@ -69,8 +68,7 @@ impl Core {
         if self.workers.get(name).is_some_and(|worker| worker.incarnation != *incarnation) {
             return Err(CoreError::Superseded { worker: name.clone() });
         }
-        let held: Vec<LeaseId> =
-            self.leases.iter().filter(|(_, lease)| lease.worker == *name).map(|(id, _)| *id).collect();
+        let held = self.leases.of_worker(name);
         let leases = held.len() as u32;
         for id in held {
             self.end(id, "its worker has left", step);
@@ -87,10 +85,7 @@ impl Core {
 
     /// Ends all waits of a worker's Lease calls.
     fn end_waits(&mut self, name: &str, error: &CoreError, step: &mut Step) {
-        let waiting = std::mem::take(&mut self.waiting).into_iter();
-        let (gone, others): (Vec<_>, Vec<_>) = waiting.partition(|waiting| waiting.session.worker == name);
-        self.waiting = others;
-        for waiting in gone {
+        for waiting in self.waiting.remove_worker(name) {
             step.reply(waiting.token, Reply::Error(error.clone()));
         }
     }
@@ -116,9 +111,8 @@ impl Core {
         let (mut lapsed, mut adopted) = (Vec::new(), Vec::new());
         for progress in leases {
             let id = progress.lease;
-            if let Some(lease) = self.leases.get_mut(&id).filter(|lease| lease.worker == session.worker) {
-                lease.expires = now.plus(self.options.lease_ms);
-                lease.nodes = progress.nodes;
+            let expires = now.plus(self.options.lease_ms);
+            if let Some(lease) = self.leases.renew(id, &session.worker, expires, progress.nodes) {
                 let wanted = self
                     .jobs
                     .get(&lease.job)
@@ -155,7 +149,7 @@ impl Core {
         // Of a later epoch there are none.
         let epoch = progress.lease.0 >> 32;
         let ended = epoch == self.epoch.0 && !self.expired.contains(&progress.lease);
-        if self.leases.contains_key(&progress.lease) || ended || epoch > self.epoch.0 {
+        if self.leases.get(progress.lease).is_some() || ended || epoch > self.epoch.0 {
             return false;
         }
         let key = (progress.job, progress.task.clone());
@@ -221,7 +215,7 @@ impl Core {
         now: Millis,
         step: &mut Step,
     ) {
-        if self.leases.get(&lease).is_none_or(|lease| lease.worker != session.worker) {
+        if self.leases.get(lease).is_none_or(|lease| lease.worker != session.worker) {
             return;
         }
         if failed {

@@ -2,6 +2,7 @@
 
 use super::api::{CoreError, JobView, Millis, Occurrence, Reply};
 use super::job::{Job, Work};
+use super::workers::Worker;
 use super::{Core, Step};
 use grundy_games::plan::Progress;
 use grundy_games::problem::{Approach, Fields, Problem};
@@ -75,17 +76,17 @@ impl Core {
             Some(id) => vec![self.job_view(id, now)?],
             None => self.jobs.keys().map(|id| self.job_view(*id, now)).collect::<Result<_, _>>()?,
         };
-        let workers =
-            self.workers.iter().map(|(name, worker)| worker.view(name, self.leases_of(name), now)).collect();
+        let view = |(name, worker): (&String, &Worker)| worker.view(name, self.leases.count_of(name), now);
+        let workers = self.workers.iter().map(view).collect();
         Ok(Reply::View { jobs, workers })
     }
 
     pub(super) fn job_view(&self, id: JobId, now: Millis) -> Result<JobView, CoreError> {
         let job = self.job(id)?;
         let mut statistics = job.statistics();
-        let open = self.leases.values().filter(|lease| lease.job == id);
-        let (count, nodes) =
-            open.fold((0, 0_u64), |(count, nodes), lease| (count + 1, nodes.saturating_add(lease.nodes)));
+        let open = self.leases.iter().filter(|(_, lease)| lease.job == id);
+        let (count, nodes) = open
+            .fold((0, 0_u64), |(count, nodes), (_, lease)| (count + 1, nodes.saturating_add(lease.nodes)));
         statistics.leases_open = count;
         statistics.nodes = statistics.nodes.saturating_add(nodes);
         statistics.workers = self.workers.values().filter(|worker| !worker.lost).count() as u32;
