@@ -18,7 +18,12 @@ enum Assigned {
     /// It is leased.
     Lease(Box<Assignment>),
     /// There is one, but this other worker has it warm, and is to be asked first.
-    Later(String),
+    Later {
+        /// That one.
+        owner: String,
+        /// Whether it is about to ask.
+        returns: bool,
+    },
     /// There is none.
     Nothing,
 }
@@ -36,8 +41,7 @@ impl Core {
         }
         // In the first round nobody gets what another worker in the queue has warm: that one is to have its turn before.
         for courteous in [true, false] {
-            let later = self.serve_round(courteous, now, step);
-            if !later {
+            if !self.serve_round(courteous, now, step) {
                 break;
             }
         }
@@ -49,10 +53,12 @@ impl Core {
         }
     }
 
-    /// Goes through the queue once. Returns whether there was a task that was kept for its owner.
+    /// Goes through the queue once. Returns whether a second time, without courtesy, may give away more.
     fn serve_round(&mut self, courteous: bool, now: Millis, step: &mut Step) -> bool {
         self.dry = false;
-        let (mut served, mut later) = (BTreeSet::new(), false);
+        let mut served = BTreeSet::new();
+        // Whether anything was kept for somebody, and whether for one that will not ask at once.
+        let (mut later, mut again) = (false, false);
         // For whom something was kept since a task was last given away, and how often.
         let (mut owners, mut refused) = (BTreeSet::new(), 0);
         let mut from = Place::default();
@@ -65,7 +71,7 @@ impl Core {
             };
             let Some((place, waiting)) = place.and_then(|place| Some((place, self.waiting.get(place)?)))
             else {
-                return later;
+                return again || later && !served.is_empty();
             };
             from = place.next();
             if !self.may_work(&waiting.session.worker, now) {
@@ -80,15 +86,16 @@ impl Core {
                     owners.clear();
                     refused = 0;
                 }
-                Assigned::Later(owner) => {
+                Assigned::Later { owner, returns } => {
                     owners.insert(owner);
                     refused += 1;
                     later = true;
+                    again |= !returns;
                 }
                 // Once a worker finds nothing, the ones behind it find nothing either.
                 Assigned::Nothing => {
                     self.dry = true;
-                    return later;
+                    return again || later && !served.is_empty();
                 }
             }
         }
@@ -128,7 +135,7 @@ impl Core {
             let has_turn =
                 served.is_some_and(|served| served.contains(&owner) || self.waiting.count_of(&owner) > 0);
             if returns || has_turn {
-                return Assigned::Later(owner);
+                return Assigned::Later { owner, returns };
             }
         }
         let Some(job) = self.jobs.get_mut(&id) else {

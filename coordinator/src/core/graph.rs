@@ -8,10 +8,12 @@
 //! - *free*: whether work can be handed out in it: a leaf that nobody holds, or an inner node with a free child.
 
 mod choose;
+mod names;
 
 use grundy_games::claim::{Claim, ClaimError, ClaimRules, Expansion, Polarity, Subject};
 use grundy_search::evaluate::{Contradiction, Facts};
 use grundy_search::numbers::Numbers;
+use names::{Name, Names};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
@@ -52,10 +54,8 @@ pub struct Node {
     pub searches: u32,
     /// Whether its numbers come from a search, its own or its parent's.
     informed: bool,
-    /// Runs of workers that were lost with this claim or failed on it, since this coordinator started.
-    losses: BTreeSet<u64>,
     /// The worker that searched it last, or what it is a part of: its table has it warm.
-    pub last_worker: String,
+    last_worker: Option<Name>,
 }
 
 impl Node {
@@ -115,6 +115,10 @@ pub struct Graph {
     /// Free leaves that were never searched, oldest first: the sweep.
     unswept: BTreeSet<NodeId>,
     parked: BTreeSet<NodeId>,
+    /// Runs of workers that were lost with a node or failed on it, since this coordinator started. Few nodes have any.
+    losses: BTreeMap<NodeId, BTreeSet<u64>>,
+    /// Those who searched.
+    names: Names,
     /// Nodes that became decided since somebody asked, in order.
     newly_decided: Vec<NodeId>,
     decided: u64,
@@ -219,8 +223,7 @@ impl Graph {
             work: memory.map_or(0, |m| m.work),
             searches: memory.map_or(0, |m| m.searches),
             informed: memory.is_some_and(|m| m.numbers != Numbers::UNKNOWN),
-            losses: BTreeSet::new(),
-            last_worker: String::new(),
+            last_worker: None,
         });
         self.index.insert(claim.clone(), id);
         if numbers.truth().is_some() {
@@ -263,9 +266,9 @@ impl Graph {
                 self.inform(rules, child, numbers)?;
             }
             self.node_mut(child).parents.push(id);
-            if self.node(child).last_worker.is_empty() {
-                self.node_mut(child).last_worker = self.node(id).last_worker.clone();
-            }
+            let last_worker = self.node(id).last_worker;
+            let of_child = &mut self.node_mut(child).last_worker;
+            *of_child = of_child.or(last_worker);
             list.push((edge.polarity, child));
         }
         let count = list.len() as u32;
@@ -351,17 +354,22 @@ impl Graph {
 
     /// Notes what a search of a node cost, and who has it warm now.
     pub fn add_work(&mut self, id: NodeId, nodes: u64, worker: &str) {
+        let worker = self.names.number(worker);
         let node = self.node_mut(id);
         node.work = node.work.saturating_add(nodes);
         node.searches = node.searches.saturating_add(1);
-        node.last_worker.clear();
-        node.last_worker.push_str(worker);
+        node.last_worker = Some(worker);
+    }
+
+    /// Who has a node warm.
+    pub fn last_worker(&self, id: NodeId) -> Option<&str> {
+        self.node(id).last_worker.map(|worker| self.names.name(worker))
     }
 
     /// Notes that this run of a worker was lost with a node or failed on it, and says how many different ones did. One sick worker
     /// counts once, however often it fails; a task that kills its workers meets a new run each time.
     pub fn count_loss(&mut self, id: NodeId, incarnation: u64) -> u32 {
-        let losses = &mut self.node_mut(id).losses;
+        let losses = self.losses.entry(id).or_default();
         losses.insert(incarnation);
         losses.len() as u32
     }
@@ -396,7 +404,7 @@ impl Graph {
     /// Gives nodes that were set aside another chance.
     pub fn unpark(&mut self) {
         for id in std::mem::take(&mut self.parked) {
-            self.node_mut(id).losses.clear();
+            self.losses.remove(&id);
             self.hold(id, Hold::Free);
         }
     }

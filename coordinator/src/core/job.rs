@@ -226,8 +226,7 @@ impl Job {
                 let report_work_min = (budget_nodes / options.report_share).max(1);
                 let claim = node.claim.clone();
                 let spec = TaskSpec::Claim { claim: claim.clone(), budget_nodes, report_work_min };
-                let warm_for =
-                    Some(&node.last_worker).filter(|last| !last.is_empty() && *last != worker).cloned();
+                let warm_for = claims.graph.last_worker(id).filter(|last| *last != worker).map(str::to_owned);
                 Some(Chosen { task: Task::Claim(claim), spec, root, warm_for })
             }
             Work::Counting(counting) => {

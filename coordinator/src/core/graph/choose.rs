@@ -1,6 +1,6 @@
 //! Which leaf a worker is given.
 
-use super::{Graph, Node, NodeId};
+use super::{Graph, Name, Node, NodeId};
 use grundy_games::claim::Polarity;
 use std::collections::BTreeMap;
 
@@ -28,6 +28,7 @@ impl Graph {
             .copied()
             .filter(|id| self.node(*id).free)
             .min_by_key(|id| in_flight.get(id).copied().unwrap_or(0))?;
+        let worker = self.names.find(worker);
         let id = self
             .useful_leaf(root, worker, &mut LOOKS_MAX.clone())
             .or_else(|| self.free_leaf(root, worker))?;
@@ -38,7 +39,7 @@ impl Graph {
     ///
     /// A node that is likely true needs one child to support it. When that child is in other hands, any other one is searched in vain, most
     /// likely; so the search turns to what is needed besides: to nodes above that are likely false, of which every child has to be decided.
-    fn useful_leaf(&self, id: NodeId, worker: &str, looks: &mut u32) -> Option<NodeId> {
+    fn useful_leaf(&self, id: NodeId, worker: Option<Name>, looks: &mut u32) -> Option<NodeId> {
         let node = self.node(id);
         if !node.free || *looks == 0 {
             return None;
@@ -47,17 +48,19 @@ impl Graph {
             return Some(id);
         }
         *looks -= 1;
-        let mut children: Vec<_> =
-            node.edges.iter().filter(|(_, child)| self.node(*child).is_active()).collect();
-        children.sort_by_key(|edge| self.rank(edge, worker));
+        let children = node.edges.iter().filter(|(_, child)| self.node(*child).is_active());
+        let ranks = children.map(|edge| self.rank(edge, worker));
         if node.numbers.proof <= node.numbers.disproof {
-            children.truncate(1);
+            let (.., child) = ranks.min()?;
+            return self.useful_leaf(child, worker, looks);
         }
-        children.into_iter().find_map(|(_, child)| self.useful_leaf(*child, worker, looks))
+        let mut ranks: Vec<_> = ranks.collect();
+        ranks.sort_unstable();
+        ranks.into_iter().find_map(|(.., child)| self.useful_leaf(child, worker, looks))
     }
 
     /// The free leaf down the free children of least proof number.
-    fn free_leaf(&self, mut id: NodeId, worker: &str) -> Option<NodeId> {
+    fn free_leaf(&self, mut id: NodeId, worker: Option<Name>) -> Option<NodeId> {
         while self.node(id).expanded {
             let free = self.node(id).edges.iter().filter(|(_, child)| self.node(*child).free);
             id = free.min_by_key(|edge| self.rank(edge, worker))?.1;
@@ -66,7 +69,7 @@ impl Graph {
     }
 
     /// The lower, the sooner a child is searched; its numbers are seen across its edge.
-    fn rank(&self, &(polarity, id): &(Polarity, NodeId), worker: &str) -> (u64, u32, bool, NodeId) {
+    fn rank(&self, &(polarity, id): &(Polarity, NodeId), worker: Option<Name>) -> (u64, u32, bool, NodeId) {
         let node = self.node(id);
         let seen = node.numbers.across(polarity);
         let is_cold = node.is_warm_elsewhere(worker);
@@ -76,8 +79,8 @@ impl Graph {
 }
 
 impl Node {
-    fn is_warm_elsewhere(&self, worker: &str) -> bool {
-        !self.last_worker.is_empty() && self.last_worker != worker
+    fn is_warm_elsewhere(&self, worker: Option<Name>) -> bool {
+        self.last_worker.is_some() && self.last_worker != worker
     }
 }
 
@@ -174,7 +177,7 @@ mod tests {
         // What comes of it is warm in the same place.
         graph.expand(&Twos, warm, &[])?;
         let below = graph.find(&claim(&[0, 0, 0])).expect("it was expanded");
-        assert!(graph.node(below).is_warm_elsewhere("b") && !graph.node(below).is_warm_elsewhere("a"));
+        assert_eq!(graph.last_worker(below), Some("a"));
         Ok(())
     }
 }
