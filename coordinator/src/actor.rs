@@ -273,6 +273,22 @@ impl Batch {
     }
 }
 
+/// Drops records of jobs that a later one in the same batch replaces: every result changes its job's, and it is the largest of its writes.
+fn drop_replaced(writes: &mut Vec<Write>) {
+    let mut last: HashMap<JobId, usize> = HashMap::new();
+    for (index, write) in writes.iter().enumerate() {
+        if let Write::Job(id, _) = write {
+            last.insert(*id, index);
+        }
+    }
+    let mut index = 0;
+    writes.retain(|write| {
+        let replaced = matches!(write, Write::Job(id, _) if last.get(id) != Some(&index));
+        index += 1;
+        !replaced
+    });
+}
+
 impl<R: Fn(Token, Reply) -> bool> Actor<R> {
     fn run(mut self) {
         let end = match self.work() {
@@ -370,8 +386,9 @@ impl<R: Fn(Token, Reply) -> bool> Actor<R> {
     }
 
     /// Makes a batch durable, then visible. Returns what comes of replies that nobody took.
-    fn publish(&mut self, batch: Batch) -> Result<Batch, StorageError> {
+    fn publish(&mut self, mut batch: Batch) -> Result<Batch, StorageError> {
         if !batch.writes.is_empty() {
+            drop_replaced(&mut batch.writes);
             let durability = if batch.synced { Durability::Synced } else { Durability::Buffered };
             self.storage.commit(&batch.writes, durability)?;
         }
@@ -400,5 +417,32 @@ impl<R: Fn(Token, Reply) -> bool> Actor<R> {
     /// Makes all that was only buffered durable.
     fn sync(&self) -> Result<(), StorageError> {
         self.storage.commit(&[], Durability::Synced)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use grundy_games::problem::Fields;
+    use grundy_tables::jobs::record::{JobRecord, JobStatus, Task};
+
+    #[test]
+    fn of_a_batch_s_records_of_a_job_the_last_one_is_written() {
+        let [game, rules, position, question] = ["cram", "", "..", "nimber"].map(str::to_owned);
+        let record = JobRecord {
+            fields: Fields { game, rules, position, question },
+            submitted_unix_ms: 0,
+            status: JobStatus::Running,
+            nodes: 0,
+            results: 0,
+            leases: 0,
+            leases_lost: 0,
+            active_ms: 0,
+        };
+        let job = |id, nodes| Write::Job(JobId(id), JobRecord { nodes, ..record.clone() });
+        let other = Write::LeaseEnd(JobId(1), Task::Part(PartId { stage: 0, part: 0 }));
+        let mut writes = vec![job(1, 1), job(2, 1), other.clone(), job(1, 2), other.clone(), job(1, 3)];
+        drop_replaced(&mut writes);
+        assert_eq!(writes, [job(2, 1), other.clone(), other, job(1, 3)]);
     }
 }
