@@ -270,19 +270,19 @@ impl Worker {
     /// Cycles: holds each task until the next is due, and takes up what it is late with.
     async fn work(mut self, first: Instant, period: Duration) -> anyhow::Result<()> {
         let mut due = interval_at(first, period);
-        due.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        // The wait while there were too few leaves is nothing to make up for, and moves nobody out of its place among the others.
+        due.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut assignment = None;
         while !self.load.stopping.load(Ordering::Relaxed) {
             let at = due.tick().await;
+            if self.load.measuring.load(Ordering::Relaxed) {
+                due.set_missed_tick_behavior(MissedTickBehavior::Burst);
+            }
             self.measures(&self.load.late, at);
             if let Some(assignment) = assignment.take() {
                 self.complete(assignment).await?;
             }
             assignment = self.lease().await?;
-            if !self.load.measuring.load(Ordering::Relaxed) && at.elapsed() > period {
-                // The wait while there were too few leaves is nothing to make up for.
-                due.reset_after(period);
-            }
         }
         Ok(())
     }
