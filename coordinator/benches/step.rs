@@ -15,7 +15,7 @@ use grundy_search::numbers::Numbers;
 use grundy_search::samples::Samples;
 use grundy_tables::jobs::record::{Epoch, JobId, Loaded, Task};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -106,21 +106,27 @@ impl Cluster {
         let position = Position::start(7, 9, Start::Center, Side::Black).expect("a board of 7x9");
         let problem = Problem { position, question: Question::Winner };
         let mut cluster = Self::new(problem.to_fields(), problem.claims());
-        for worker in 0..WORKERS {
-            if !cluster.try_lease(worker) {
-                cluster.complete(HARD);
-                assert!(cluster.try_lease(worker), "splitting made nothing to lease");
-            }
-        }
+        cluster.employ();
         while cluster.nodes() < nodes {
             for _ in 0..WORKERS {
                 cluster.complete(HARD);
             }
         }
-        while cluster.held.len() < WORKERS {
-            cluster.complete(HARD);
-        }
+        cluster.employ();
         cluster
+    }
+
+    /// Splits until everybody holds a lease.
+    fn employ(&mut self) {
+        loop {
+            let busy: BTreeSet<usize> = self.held.iter().map(|(worker, ..)| *worker).collect();
+            let mut idle = (0..WORKERS).filter(|worker| !busy.contains(worker)).peekable();
+            if idle.peek().is_none() {
+                return;
+            }
+            while idle.next_if(|worker| self.try_lease(*worker)).is_some() {}
+            self.complete(HARD);
+        }
     }
 
     /// Claims in the graph.
