@@ -137,3 +137,51 @@ impl Queue {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use grundy_tables::jobs::record::Epoch;
+
+    fn queue() -> Queue {
+        let mut queue = Queue::default();
+        for (token, worker, until) in [(7, "a", 30), (3, "b", 20), (5, "a", 10), (1, "c", 20)] {
+            let session = Session { epoch: Epoch(1), worker: worker.to_owned(), incarnation: 1 };
+            let (token, until) = (Token(token), Millis(until));
+            queue.push(Waiting { token, session, cursors: BTreeMap::new(), until });
+        }
+        queue
+    }
+
+    fn tokens(waiting: impl IntoIterator<Item = Waiting>) -> Vec<u64> {
+        waiting.into_iter().map(|waiting| waiting.token.0).collect()
+    }
+
+    #[test]
+    fn everybody_keeps_the_order_in_which_they_came() {
+        assert_eq!(tokens(queue().iter().cloned()), [7, 3, 5, 1]);
+        assert_eq!(tokens(queue().remove_all()), [7, 3, 5, 1]);
+        assert_eq!(tokens(queue().remove_worker("a")), [7, 5]);
+        // Not in the order in which their waits end.
+        assert_eq!(tokens(queue().remove_over(Millis(20))), [3, 5, 1]);
+        assert!(queue().remove_over(Millis(9)).is_empty());
+    }
+
+    #[test]
+    fn who_is_taken_out_is_found_no_more() -> Result<(), String> {
+        let mut queue = queue();
+        let first = queue.first_from(Place::default()).ok_or("somebody waits")?;
+        assert_eq!(
+            queue.first_of("a", first.next()).and_then(|place| Some(queue.get(place)?.token)),
+            Some(Token(5))
+        );
+        assert_eq!(tokens(queue.remove_token(Token(5))), [5]);
+        queue.check_invariants()?;
+        assert_eq!((queue.count_of("a"), queue.first_of("a", first.next())), (1, None));
+        assert_eq!(tokens(queue.remove(first)), [7]);
+        assert_eq!(tokens(queue.remove_over(Millis(40))), [3, 1]);
+        queue.check_invariants()?;
+        assert_eq!(queue.first_from(Place::default()), None);
+        Ok(())
+    }
+}
