@@ -8,9 +8,10 @@ use grundy::core::{
     Acceptance, Action, Assignment, ClaimResult, Core, Event, LeaseId, LeaseProgress, Millis, Options, Reply,
     Session, TaskSpec, Token, Verdict,
 };
-use grundy_games::claim::{Claim, ClaimRules, Expansion, Fact};
+use grundy_games::claim::{Claim, ClaimRules, Edge, Expansion, Fact, Polarity};
 use grundy_games::konane::{KonaneClaims, Position, Problem, Question, Side, Start};
 use grundy_games::problem::Fields;
+use grundy_search::engine::Child;
 use grundy_search::numbers::Numbers;
 use grundy_search::samples::Samples;
 use grundy_tables::jobs::record::{Epoch, JobId, Loaded, Task};
@@ -213,7 +214,10 @@ impl Cluster {
         self.cycle(nodes, |cluster, claim| {
             let children = cluster.children(claim);
             let numbers = Numbers::open(1, children.len() as u32);
-            let unknown = |child| (child, Numbers::UNKNOWN);
+            let unknown = |claim| {
+                let edge = Edge { polarity: Polarity::Opposite, claim };
+                Child { edge, numbers: Numbers::UNKNOWN }
+            };
             (Verdict::Open { numbers, children: children.into_iter().map(unknown).collect() }, Vec::new())
         })
     }

@@ -229,7 +229,7 @@ impl Worker {
                     return Ok(v1::complete_request::Verdict::Decided(true));
                 }
                 Some(_) => {}
-                None => children.push((&edge.claim, (Numbers::UNKNOWN.proof, Numbers::UNKNOWN.disproof))),
+                None => children.push((edge, (Numbers::UNKNOWN.proof, Numbers::UNKNOWN.disproof))),
             }
         }
         if children.is_empty() {

@@ -4,8 +4,10 @@ use grundy::core::{
     Acceptance, Action, Assignment, ClaimResult, Core, CoreError, Event, JobView, LeaseProgress, Millis,
     Occurrence, Options, Reply, Session, TaskSpec, Token, Verdict,
 };
-use grundy_games::claim::{Claim, Fact};
+use grundy_games::claim::{Claim, ClaimRules, Expansion, Fact};
+use grundy_games::cram::CramClaims;
 use grundy_games::problem::Fields;
+use grundy_search::engine::Child;
 use grundy_search::numbers::Numbers;
 use grundy_search::samples::{Sample, Samples};
 use grundy_tables::MemoryJobs;
@@ -101,6 +103,21 @@ impl Hand {
         }
     }
 
+    /// Submits a job, and lets a worker that goes again find out that its claim is hard: then there are as many leaves as it has moves.
+    fn submit_split(&mut self, game: &str, position: &str) -> JobId {
+        let job = self.submit(game, position);
+        let session = self.register("splitter", 1);
+        let root = self.lease(&session).expect("there is work");
+        let (claim, verdict) = (claim(&root), open(&claim(&root)));
+        let samples = Samples::default();
+        let result = ClaimResult { claim, verdict, nodes: 1 << 40, facts: Vec::new(), samples };
+        let (of, lease) = (session.clone(), root.lease);
+        self.ask(|token| Event::Complete { token, session: of, lease, job, result });
+        self.ask(|token| Event::Unregister { token, session });
+        self.log.clear();
+        job
+    }
+
     fn register(&mut self, worker: &str, incarnation: u64) -> Session {
         self.register_with(worker, incarnation, 1)
     }
@@ -181,6 +198,16 @@ fn claim(assignment: &Assignment) -> Claim {
 
 const OPEN: Verdict = Verdict::Open { numbers: Numbers { proof: 3, disproof: 4 }, children: Vec::new() };
 
+/// An open result for a claim of Cram, with what the rules say that it hangs on.
+fn open(claim: &Claim) -> Verdict {
+    let edges = match CramClaims.expand(claim).expect("a claim of Cram") {
+        Expansion::Open(edges) => edges,
+        Expansion::Decided(_) => Vec::new(),
+    };
+    let children = edges.into_iter().map(|edge| Child { edge, numbers: Numbers::UNKNOWN }).collect();
+    Verdict::Open { numbers: Numbers { proof: 3, disproof: 4 }, children }
+}
+
 #[test]
 fn a_lease_lapses_without_heartbeats_and_is_given_to_another() {
     let mut hand = Hand::new();
@@ -232,7 +259,7 @@ fn a_new_run_of_a_worker_frees_the_leases_of_the_old_and_the_old_is_told() {
 #[test]
 fn after_a_restart_a_lease_is_kept_for_its_worker_and_taken_over() {
     let mut hand = Hand::new();
-    hand.submit("cram", "3x4");
+    hand.submit_split("cram", "3x4");
     let a = hand.register("a", 1);
     let running = hand.lease(&a).expect("there is work");
     hand.restart();
@@ -291,7 +318,7 @@ fn a_decided_claim_of_another_epoch_is_a_fact_and_is_not_handed_out_again() {
 #[test]
 fn contradicting_facts_stop_the_job_and_show_both() {
     let mut hand = Hand::new();
-    let job = hand.submit("cram", "3x5");
+    let job = hand.submit_split("cram", "3x5");
     let (a, b) = (hand.register("a", 1), hand.register("b", 1));
     let (first, second) = (hand.lease(&a).expect("work"), hand.lease(&b).expect("work"));
     hand.complete(&a, &first, Verdict::Decided(true), Vec::new());
@@ -393,7 +420,7 @@ fn idle_workers_get_a_share_of_the_only_leaf_left() {
 /// A worker holds every leaf there is and hands one in undecided, while another one waits. Gives the first, the token of the second, the
 /// replies to the result, and the leaf.
 fn handed_in_while_another_waits(hand: &mut Hand) -> (Session, Token, Vec<(Token, Reply)>, Claim) {
-    hand.submit("cram", "3x4");
+    hand.submit_split("cram", "3x4");
     // A thread for each leaf.
     let (a, b) = (hand.register_with("a", 1, 6), hand.register("b", 1));
     let mut held = Vec::new();
@@ -407,7 +434,8 @@ fn handed_in_while_another_waits(hand: &mut Hand) -> (Session, Token, Vec<(Token
     let leaf = claim(&held[1]);
     let (session, lease, job) = (a.clone(), held[1].lease, held[1].job);
     let samples = Samples::default();
-    let result = ClaimResult { claim: leaf.clone(), verdict: OPEN, nodes: 100, facts: Vec::new(), samples };
+    let result =
+        ClaimResult { claim: leaf.clone(), verdict: open(&leaf), nodes: 100, facts: Vec::new(), samples };
     let replies = hand.step(Event::Complete { token: Token(1_001), session, lease, job, result });
     (a, waits, replies, leaf)
 }
@@ -435,7 +463,7 @@ fn what_comes_back_open_is_split_for_a_worker_that_waits_and_its_own_worker_choo
 #[test]
 fn nothing_is_split_for_the_worker_itself_if_it_asks_before_its_result_is_in() {
     let mut hand = Hand::new();
-    hand.submit("cram", "3x4");
+    hand.submit_split("cram", "3x4");
     let a = hand.register("a", 1);
     let mut held = Vec::new();
     while let Ok(assignment) = hand.lease(&a) {
@@ -453,7 +481,7 @@ fn nothing_is_split_for_the_worker_itself_if_it_asks_before_its_result_is_in() {
     assert_eq!(hand.step(ask), [], "all leaves are taken");
     let (session, lease, job) = (a, last.lease, last.job);
     let (nodes, facts, samples) = (100, Vec::new(), Samples::default());
-    let result = ClaimResult { claim: claim(&last), verdict: OPEN, nodes, facts, samples };
+    let result = ClaimResult { claim: claim(&last), verdict: open(&claim(&last)), nodes, facts, samples };
     let replies = hand.step(Event::Complete { token: Token(1_001), session, lease, job, result });
     assert_eq!(leased(&replies, asks), Some(claim(&last)), "it goes on with what it has warm");
     assert!(!hand.log.iter().any(|occurrence| matches!(occurrence, Occurrence::Split { .. })));
@@ -462,7 +490,7 @@ fn nothing_is_split_for_the_worker_itself_if_it_asks_before_its_result_is_in() {
 #[test]
 fn nothing_is_split_for_a_worker_that_is_held_off() {
     let mut hand = Hand::new();
-    hand.submit("cram", "3x4");
+    hand.submit_split("cram", "3x4");
     let (a, b) = (hand.register("a", 1), hand.register("b", 1));
     let failed = hand.lease(&b).expect("there is work");
     hand.fail(&b, &failed);
@@ -472,7 +500,7 @@ fn nothing_is_split_for_a_worker_that_is_held_off() {
     }
     let wait = Event::Lease { token: Token(1_000), session: b, wait_ms: 10_000, cursors: Vec::new() };
     assert_eq!(hand.step(wait), []);
-    hand.complete(&a, &held[1], OPEN, Vec::new());
+    hand.complete(&a, &held[1], open(&claim(&held[1])), Vec::new());
     assert!(!hand.log.iter().any(|occurrence| matches!(occurrence, Occurrence::Split { .. })));
 }
 
@@ -490,7 +518,7 @@ fn a_worker_that_does_not_come_back_is_not_waited_for() {
 #[test]
 fn what_a_worker_decides_is_stored_once_with_its_name() {
     let mut hand = Hand::new();
-    hand.submit("cram", "3x5");
+    hand.submit_split("cram", "3x5");
     let a = hand.register("a", 1);
     let (first, second) = (hand.lease(&a).expect("work"), hand.lease(&a).expect("work"));
     // A fact about another node of the graph, beside a result.
@@ -507,7 +535,7 @@ fn what_a_worker_decides_is_stored_once_with_its_name() {
 #[test]
 fn a_lost_worker_is_reported_with_the_leases_it_held() {
     let mut hand = Hand::new();
-    hand.submit("cram", "3x4");
+    hand.submit_split("cram", "3x4");
     let a = hand.register("a", 1);
     let held = [hand.lease(&a).expect("work"), hand.lease(&a).expect("work")];
     hand.wait(5_000);
@@ -688,7 +716,7 @@ fn samples_become_an_estimate() {
 #[test]
 fn counts_from_the_wire_cannot_overflow() {
     let mut hand = Hand::new();
-    let job = hand.submit("cram", "3x4");
+    let job = hand.submit_split("cram", "3x4");
     let a = hand.register("a", 1);
     for _ in 0..2 {
         let lease = hand.lease(&a).expect("work");

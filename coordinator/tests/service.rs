@@ -126,8 +126,7 @@ fn counted_here(view: &v1::JobView) -> Result<u128, Box<dyn std::error::Error>> 
     let problem = view.problem.clone().ok_or("a problem")?;
     let problem = grundy_games::peg::Problem::from_text("", &problem.position, &problem.question)?;
     let (stop, progress) = Default::default();
-    let limits =
-        grundy_search::engine::Limits { nodes: 0, report_work_min: 0, stop: &stop, progress: &progress };
+    let limits = grundy_search::engine::Limits::endless(&stop, &progress);
     Ok(grundy_search::peg::count(&problem, 1, &limits)?)
 }
 

@@ -13,7 +13,7 @@ const NODES_PER_SECOND: NonZeroU64 = NonZeroU64::new(100_000).expect("not zero")
 
 /// Small budgets, so that small boards make many leases.
 fn options() -> Options {
-    Options { sweep_nodes: 20, budget_nodes: 60, split_nodes: 200, part_entries: 20, ..Options::default() }
+    Options { budget_nodes: 600, split_nodes: 600, part_entries: 20, ..Options::default() }
 }
 
 fn fields(game: &str, rules: &str, position: &str, question: &str) -> Fields {
@@ -78,7 +78,8 @@ fn virtual_time_is_accounted_for() {
                 let searching = m.nodes * 1_000_000 / NODES_PER_SECOND;
                 assert!(m.busy_us >= searching && m.busy_us <= searching + m.leases * 1000, "{job}: {m:?}");
                 assert!(m.busy_us <= m.makespan_us * u64::from(workers), "{job}: {m:?}");
-                assert!(m.nodes_lost <= m.nodes && m.leases > 1 && m.bytes > m.messages, "{job}: {m:?}");
+                assert!(m.nodes_lost <= m.nodes && m.bytes > m.messages, "{job}: {m:?}");
+                assert!(m.leases > 1 || workers == 1, "{job}: {m:?}");
                 assert!((0.0..1.0).contains(&m.idle()), "{job}: {m:?}");
                 if job.game == "peg" {
                     assert_eq!((m.nodes, m.nodes_lost), (plain, 0), "a count has nothing to search twice");
@@ -90,8 +91,12 @@ fn virtual_time_is_accounted_for() {
 
 #[test]
 fn two_workers_are_faster_than_one_where_there_is_work_for_two() {
-    with_setting(fields("cram", "", "4x5", ""), 1, false, |setting| {
-        let (one, two) = (measure(setting, 1), measure(setting, 2));
+    with_setting(fields("cram", "", "4x7", ""), 1, false, |setting| {
+        // Leases of the usual size at the usual speed: otherwise most of the time goes by on the way.
+        let (fields, options) = (setting.fields.clone(), Options::default());
+        let nodes_per_second = NonZeroU64::MIN.saturating_add(9_999);
+        let setting = Setting { fields, options, nodes_per_second, ..*setting };
+        let (one, two) = (measure(&setting, 1), measure(&setting, 2));
         assert!(two.makespan_us < one.makespan_us, "{one:?} {two:?}");
         assert!(two.facts > 0 && one.facts == 0, "only what others found is told: {one:?} {two:?}");
     });

@@ -2,7 +2,7 @@
 
 use crate::limits;
 use crate::v1;
-use grundy_games::claim::{Claim, Fact, Subject};
+use grundy_games::claim::{Claim, Edge, Fact, Polarity, Subject};
 use grundy_games::problem::Fields;
 
 /// What is wrong with a message, and where.
@@ -172,15 +172,27 @@ pub fn numbers(numbers: v1::Numbers) -> Result<(u32, u32), WireError> {
     }
 }
 
-/// Writes what an open result says: `(proof, disproof)` of its claim, and of its children.
+/// Writes what an open result says: `(proof, disproof)` of its claim, and of what it hangs on.
 pub fn open_to_wire<'a>(
     own: (u32, u32),
-    children: impl IntoIterator<Item = (&'a Claim, (u32, u32))>,
+    children: impl IntoIterator<Item = (&'a Edge, (u32, u32))>,
 ) -> v1::Open {
     let numbers = |(proof, disproof)| Some(v1::Numbers { proof, disproof });
-    let child =
-        |(claim, of_child): (&Claim, _)| v1::Child { claim: Some(claim.into()), numbers: numbers(of_child) };
+    let child = |(edge, of_child): (&Edge, _)| v1::Child {
+        claim: Some((&edge.claim).into()),
+        numbers: numbers(of_child),
+        same: edge.polarity == Polarity::Same,
+    };
     v1::Open { numbers: numbers(own), children: children.into_iter().map(child).collect() }
+}
+
+/// Reads a claim that another one hangs on.
+///
+/// # Errors
+/// [`WireError`].
+pub fn edge(claim: Option<v1::Claim>, same: bool, field: &'static str) -> Result<Edge, WireError> {
+    let polarity = if same { Polarity::Same } else { Polarity::Opposite };
+    Ok(Edge { polarity, claim: required(claim, field)?.try_into()? })
 }
 
 #[cfg(test)]

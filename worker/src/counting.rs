@@ -113,8 +113,7 @@ pub fn work(
     let (shares, next) = if last {
         (counter.share(&merge(near)?, &level)?, Vec::new())
     } else {
-        let limits =
-            Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &held.stop, progress: &held.nodes };
+        let limits = Limits::endless(&held.stop, &held.nodes);
         (Vec::new(), counter.expand(&level, parts_next, &limits)?)
     };
     if stopped() {

@@ -12,7 +12,8 @@ use crate::session::{Client, Ended, Patience, Registration, Session};
 use grundy_games::claim::Claim;
 use grundy_games::problem::{Approach, Fields, Problem};
 use grundy_proto::{convert, limits, v1};
-use grundy_search::engine::{Engine, EngineTables, FACTS_MAX, Limits, Outcome, Verdict, engine_for};
+use grundy_search::engine::{Engine, EngineTables, FACTS_MAX, Leave, Limits, Outcome, Verdict, engine_for};
+use grundy_search::numbers::Numbers;
 use grundy_search::peg::{CountError, Counter};
 use grundy_search::table::{Namespace, Table};
 use grundy_tables::TieredTable;
@@ -158,12 +159,7 @@ impl EngineThread {
             return false;
         };
         let offer = turn.offer();
-        let limits = Limits {
-            nodes: TURN_NODES,
-            report_work_min: u64::MAX,
-            stop: turn.stop(),
-            progress: turn.progress(),
-        };
+        let limits = Limits { nodes: TURN_NODES, ..Limits::endless(turn.stop(), turn.progress()) };
         let outcome = guarded(|| match self.solver(&offer.fields)? {
             Solver::Claims(engine) => engine.decide(&offer.claim, &limits).map_err(TaskError::failed),
             Solver::Counting(_) => Err(TaskError::Failed("a claim of a problem that is counted".to_owned())),
@@ -276,6 +272,13 @@ impl EngineThread {
         let shared = Arc::clone(&self.shared);
         let claim: Claim = convert::required(task.claim, "claim.claim")?.try_into()?;
         let (budget_nodes, report_work_min) = (task.budget_nodes, task.report_work_min);
+        let leave = Leave {
+            thresholds: match task.thresholds {
+                Some(numbers) => Numbers { proof: numbers.proof, disproof: numbers.disproof },
+                None => Leave::NEVER.thresholds,
+            },
+            nodes_min: task.nodes_min,
+        };
         debug!(event = "lease", lease = held.id.0, job = held.job.0, problem = %fields, ?claim, budget_nodes, "leased");
         let Solver::Claims(engine) = self.solver(fields)? else {
             return Err(TaskError::Failed("a claim of a problem that is counted".to_owned()));
@@ -285,7 +288,8 @@ impl EngineThread {
         if let Some(batch) = facts {
             shared.facts.learn(registration.epoch, batch);
         }
-        let limits = Limits { nodes: budget_nodes, report_work_min, stop: &held.stop, progress: &held.nodes };
+        let limits =
+            Limits { nodes: budget_nodes, leave, report_work_min, stop: &held.stop, progress: &held.nodes };
         let offered = shared.helping.offer(fields, &claim, held);
         let mut outcome = engine.decide(&claim, &limits).map_err(TaskError::failed)?;
         if matches!(outcome.verdict, Verdict::Open { .. }) && offered.is_decided() && held.resume() {

@@ -331,7 +331,7 @@ pub fn complete_request(
     let verdict = match &outcome.verdict {
         Verdict::Decided(truth) => v1::complete_request::Verdict::Decided(*truth),
         Verdict::Open { numbers: own, children } => {
-            let children = children.iter().map(|(claim, n)| (claim, numbers(n)));
+            let children = children.iter().map(|child| (&child.edge, numbers(&child.numbers)));
             v1::complete_request::Verdict::Open(open_to_wire(numbers(own), children))
         }
     };

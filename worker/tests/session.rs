@@ -108,7 +108,7 @@ fn a_drain_hands_in_open_numbers() -> Check {
     assert_eq!(worker.join(), Ok(Exit::Interrupted));
     let script = coordinator.script();
     let numbers = Some(v1::Numbers { proof: OPEN.proof, disproof: OPEN.disproof });
-    let children = vec![v1::Child { claim: Some((&claim(role::ENDLESS)).into()), numbers }];
+    let children = vec![v1::Child { claim: Some((&claim(role::ENDLESS)).into()), numbers, same: true }];
     let open = Some(Decided::Open(v1::Open { numbers, children }));
     assert_eq!(script.completes.len(), 1);
     assert!(script.completes[0].nodes > 0);

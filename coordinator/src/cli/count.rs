@@ -109,7 +109,7 @@ pub(super) fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
         made: &made,
     };
     let (stop, progress) = (signals::stop_flag()?, AtomicU64::new(0));
-    let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+    let limits = Limits::endless(&stop, &progress);
     let counted = match count_within(&counter, means, &limits) {
         Ok(counted) => counted,
         Err(CountError::Stopped) => return Ok(Exit::Interrupted),

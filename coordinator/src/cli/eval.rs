@@ -187,7 +187,7 @@ impl Evaluator {
         let fields = problem::fields(self.game, position, &self.flags).map_err(|error| error.to_string())?;
         let problem = Problem::from_fields(&fields).map_err(|error| error.to_string())?;
         let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-        let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+        let limits = Limits::endless(&stop, &progress);
         match problem.approach() {
             Approach::Claims(plan) => {
                 let name = plan.rules().namespace();

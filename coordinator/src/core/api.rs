@@ -4,6 +4,7 @@ pub use super::estimate::Estimate;
 use grundy_games::claim::{Claim, Fact};
 use grundy_games::plan::Answer;
 use grundy_games::problem::Fields;
+use grundy_search::engine::{Child, Leave};
 use grundy_search::numbers::Numbers;
 use grundy_search::samples::Samples;
 use grundy_tables::jobs::Durability;
@@ -229,8 +230,8 @@ pub enum Verdict {
     Open {
         /// The claim's numbers.
         numbers: Numbers,
-        /// Its children's, as far as known.
-        children: Vec<(Claim, Numbers)>,
+        /// What it hangs on; nothing if the engine cannot say.
+        children: Vec<Child>,
     },
 }
 
@@ -349,6 +350,8 @@ pub enum TaskSpec {
         claim: Claim,
         /// Nodes at most.
         budget_nodes: u64,
+        /// When to come back before that.
+        leave: Leave,
         /// Report facts that cost at least this.
         report_work_min: u64,
     },

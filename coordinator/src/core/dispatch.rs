@@ -120,7 +120,7 @@ impl Core {
             core.jobs
                 .values()
                 .filter(|job| job.is_running())
-                .find_map(|job| Some((job.id, job.choose(worker, &core.options)?)))
+                .find_map(|job| Some((job.id, job.choose(worker, core.threads, &core.options)?)))
         };
         let chosen = choose(self).or_else(|| {
             // Every event comes by here while somebody waits, and looking through all leases each time would be dear.

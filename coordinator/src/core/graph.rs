@@ -10,9 +10,13 @@
 mod choose;
 mod names;
 
-use grundy_games::claim::{Claim, ClaimError, ClaimRules, Expansion, Polarity, Subject};
+pub use choose::Leaf;
+
+use grundy_games::claim::{Claim, ClaimError, ClaimRules, Edge, Expansion, Polarity, Subject};
+use grundy_search::engine::Child;
 use grundy_search::evaluate::{Contradiction, Facts};
 use grundy_search::numbers::Numbers;
+use grundy_tables::jobs::record::Children;
 use names::{Name, Names};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -43,6 +47,8 @@ pub struct Node {
     edges: Box<[(Polarity, NodeId)]>,
     /// Whether its children are part of the graph.
     pub expanded: bool,
+    /// Whether its edges are those of the rules, and not what a search went on with.
+    by_rules: bool,
     parents: Vec<NodeId>,
     needs: u32,
     free: bool,
@@ -52,8 +58,6 @@ pub struct Node {
     pub work: u64,
     /// Leases of this claim that came back.
     pub searches: u32,
-    /// Whether its numbers come from a search, its own or its parent's.
-    informed: bool,
     /// The worker that searched it last, or what it is a part of: its table has it warm.
     last_worker: Option<Name>,
 }
@@ -64,11 +68,6 @@ impl Node {
         self.needs > 0 && self.numbers.truth().is_none()
     }
 
-    /// Whether it is a free leaf of which no search has told anything.
-    fn is_unswept(&self) -> bool {
-        self.is_free_leaf() && !self.informed
-    }
-
     /// Whether it is active, without children and nobody's.
     fn is_free_leaf(&self) -> bool {
         self.is_active() && !self.expanded && self.hold == Hold::Free
@@ -76,10 +75,10 @@ impl Node {
 }
 
 /// What a node was before a restart.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Remembered {
-    /// Whether it had been expanded.
-    pub expanded: bool,
+    /// What it hung on.
+    pub children: Children,
     /// Its numbers.
     pub numbers: Numbers,
     /// Nodes searched under it.
@@ -112,8 +111,6 @@ pub struct Graph {
     facts: Facts,
     remembered: BTreeMap<Claim, Remembered>,
     roots: Vec<NodeId>,
-    /// Free leaves that were never searched, oldest first: the sweep.
-    unswept: BTreeSet<NodeId>,
     parked: BTreeSet<NodeId>,
     /// Runs of workers that were lost with a node or failed on it, since this coordinator started. Few nodes have any.
     losses: BTreeMap<NodeId, BTreeSet<u64>>,
@@ -178,24 +175,20 @@ impl Graph {
         std::mem::take(&mut self.newly_decided)
     }
 
-    /// Makes these claims the wanted ones, and splits each by its moves before anything is leased, if it `splits`.
+    /// Makes these claims the wanted ones.
     ///
     /// # Errors
     /// [`GraphError`].
-    pub fn want(&mut self, rules: &dyn ClaimRules, claims: &[Claim], splits: bool) -> Result<(), GraphError> {
+    pub fn want(&mut self, rules: &dyn ClaimRules, claims: &[Claim]) -> Result<(), GraphError> {
         let mut roots = Vec::with_capacity(claims.len());
         for claim in claims {
             roots.push(self.ensure(rules, claim)?);
         }
-        let old = std::mem::replace(&mut self.roots, roots.clone());
         for &root in &roots {
             self.add_need(root);
         }
-        for root in old {
+        for root in std::mem::replace(&mut self.roots, roots) {
             self.drop_need(root);
-        }
-        for root in roots.into_iter().filter(|_| splits) {
-            self.expand(rules, root, &[])?;
         }
         Ok(())
     }
@@ -207,35 +200,43 @@ impl Graph {
         }
         let id = NodeId(u32::try_from(self.nodes.len()).expect("the graph has fewer than 2^32 nodes"));
         let memory = self.remembered.remove(claim);
-        let numbers = match self.facts.truth(rules, claim) {
-            Some(truth) => Numbers::decided(truth),
-            None => memory.map_or(Numbers::UNKNOWN, |m| m.numbers),
-        };
+        let (numbers, work, searches) = memory
+            .as_ref()
+            .map_or((Numbers::UNKNOWN, 0, 0), |memory| (memory.numbers, memory.work, memory.searches));
+        let numbers = self.facts.truth(rules, claim).map_or(numbers, Numbers::decided);
         self.nodes.push(Node {
             claim: claim.clone(),
             numbers,
             edges: Box::default(),
             expanded: false,
+            by_rules: false,
             parents: Vec::new(),
             needs: 0,
             free: false,
             hold: Hold::Free,
-            work: memory.map_or(0, |m| m.work),
-            searches: memory.map_or(0, |m| m.searches),
-            informed: memory.is_some_and(|m| m.numbers != Numbers::UNKNOWN),
+            work,
+            searches,
             last_worker: None,
         });
         self.index.insert(claim.clone(), id);
         if numbers.truth().is_some() {
             self.decided += 1;
-        } else if memory.is_some_and(|m| m.expanded) {
-            self.expand(rules, id, &[])?;
+            return Ok(id);
+        }
+        match memory.map(|memory| memory.children) {
+            None | Some(Children::None) => {}
+            Some(Children::OfRules) => {
+                self.expand(rules, id, &[])?;
+            }
+            Some(Children::Found(children)) => {
+                self.expand(rules, id, &children)?;
+            }
         }
         Ok(id)
     }
 
-    /// Gives an undecided leaf its children, with the numbers that are known of them. Decided or expanded nodes stay as they are.
-    /// Returns the number of children.
+    /// Gives an undecided leaf its children: those that a search found, with their numbers, or else those of the rules. Decided or
+    /// expanded nodes stay as they are. Returns the number of children.
     ///
     /// # Errors
     /// [`GraphError`].
@@ -243,28 +244,34 @@ impl Graph {
         &mut self,
         rules: &dyn ClaimRules,
         id: NodeId,
-        children: &[(Claim, Numbers)],
+        children: &[Child],
     ) -> Result<u32, GraphError> {
         let node = self.node(id);
         if node.expanded || node.numbers.truth().is_some() {
             return Ok(0);
         }
         let claim = node.claim.clone();
-        let edges = match rules.expand(&claim)? {
-            Expansion::Decided(truth) => {
-                self.decide(rules, &claim, truth)?;
-                return Ok(0);
-            }
-            Expansion::Open(edges) => edges,
+        let found = !children.is_empty() && !self.would_close_a_cycle(id, children);
+        let of_rules;
+        let children = if found {
+            children
+        } else {
+            of_rules = match rules.expand(&claim)? {
+                Expansion::Decided(truth) => {
+                    self.decide(rules, &claim, truth)?;
+                    return Ok(0);
+                }
+                Expansion::Open(edges) => edges
+                    .into_iter()
+                    .map(|edge| Child { edge, numbers: Numbers::UNKNOWN })
+                    .collect::<Vec<_>>(),
+            };
+            &of_rules
         };
-        let known: BTreeMap<&Claim, Numbers> =
-            children.iter().map(|(claim, numbers)| (claim, *numbers)).collect();
-        let mut list = Vec::with_capacity(edges.len());
-        for edge in &edges {
+        let mut list = Vec::with_capacity(children.len());
+        for Child { edge, numbers } in children {
             let child = self.ensure(rules, &edge.claim)?;
-            if let Some(&numbers) = known.get(&edge.claim) {
-                self.inform(rules, child, numbers)?;
-            }
+            self.inform(rules, child, *numbers)?;
             self.node_mut(child).parents.push(id);
             let last_worker = self.node(id).last_worker;
             let of_child = &mut self.node_mut(child).last_worker;
@@ -273,10 +280,10 @@ impl Graph {
         }
         let count = list.len() as u32;
         let active = self.node(id).is_active();
-        self.unswept.remove(&id);
         let node = self.node_mut(id);
         node.edges = list.into();
         node.expanded = true;
+        node.by_rules = !found;
         if active {
             for index in 0..count as usize {
                 let child = self.node(id).edges[index].1;
@@ -287,15 +294,44 @@ impl Graph {
         Ok(count)
     }
 
-    /// Gives a leaf that was never searched the numbers that its parent's search had for it. It then needs no sweep.
+    /// Whether a node is, or hangs under, one of these. That is only so if a worker is wrong, and would never come to an end.
+    fn would_close_a_cycle(&self, id: NodeId, children: &[Child]) -> bool {
+        let inner = children.iter().filter_map(|child| self.find(&child.edge.claim));
+        let inner: BTreeSet<NodeId> =
+            inner.filter(|child| *child == id || self.node(*child).expanded).collect();
+        let (mut seen, mut pending) = (BTreeSet::from([id]), vec![id]);
+        while let Some(id) = pending.pop().filter(|_| !inner.is_empty()) {
+            if inner.contains(&id) {
+                return true;
+            }
+            pending.extend(self.node(id).parents.iter().copied().filter(|parent| seen.insert(*parent)));
+        }
+        false
+    }
+
+    /// What a node hangs on, to be stored.
+    pub fn children(&self, id: NodeId) -> Children {
+        let node = self.node(id);
+        match (node.expanded && node.numbers.truth().is_none(), node.by_rules) {
+            (false, _) => Children::None,
+            (true, true) => Children::OfRules,
+            (true, false) => {
+                let child = |&(polarity, id): &(Polarity, NodeId)| {
+                    let Node { claim, numbers, .. } = self.node(id);
+                    Child { edge: Edge { polarity, claim: claim.clone() }, numbers: *numbers }
+                };
+                Children::Found(node.edges.iter().map(child).collect())
+            }
+        }
+    }
+
+    /// Gives a leaf that was never searched the numbers that its parent's search had for it.
     fn inform(&mut self, rules: &dyn ClaimRules, id: NodeId, numbers: Numbers) -> Result<(), GraphError> {
         let node = self.node_mut(id);
         if node.expanded || node.searches > 0 || node.numbers.truth().is_some() || numbers.truth().is_some() {
             return Ok(());
         }
         node.numbers = numbers;
-        node.informed = true;
-        self.unswept.remove(&id);
         self.back_up_parents(rules, id)
     }
 
@@ -341,9 +377,7 @@ impl Graph {
         id: NodeId,
         numbers: Numbers,
     ) -> Result<(), GraphError> {
-        self.unswept.remove(&id);
         let node = self.node_mut(id);
-        node.informed = true;
         if !node.expanded && node.numbers.truth().is_none() {
             node.numbers = numbers;
             self.refresh_free(id);
@@ -372,11 +406,6 @@ impl Graph {
         let losses = self.losses.entry(id).or_default();
         losses.insert(incarnation);
         losses.len() as u32
-    }
-
-    /// Whether nobody has told anything of the leaf yet: it gets the sweep's budget.
-    pub fn is_unswept(&self, id: NodeId) -> bool {
-        self.unswept.contains(&id)
     }
 
     /// Changes who may work on a node.
@@ -409,17 +438,11 @@ impl Graph {
         }
     }
 
-    /// Whether the sweep is still on.
-    pub fn sweeping(&self) -> bool {
-        !self.unswept.is_empty()
-    }
-
     fn set_decided(&mut self, id: NodeId, truth: bool) {
         let was_active = self.node(id).is_active();
         self.node_mut(id).numbers = Numbers::decided(truth);
         self.decided += 1;
         self.newly_decided.push(id);
-        self.unswept.remove(&id);
         self.node_mut(id).free = false;
         if was_active {
             self.deactivated(id);
@@ -476,12 +499,6 @@ impl Graph {
             } else {
                 node.is_free_leaf()
             };
-            let unswept = node.is_unswept();
-            if unswept {
-                self.unswept.insert(id);
-            } else {
-                self.unswept.remove(&id);
-            }
             if free != self.node(id).free {
                 self.node_mut(id).free = free;
                 pending.extend(self.node(id).parents.iter().copied());
@@ -545,7 +562,6 @@ impl Graph {
         }
         let (mut active, mut decided) = (0, 0);
         for (index, node) in self.nodes.iter().enumerate() {
-            let id = NodeId(index as u32);
             let name = || rules.describe(&node.claim);
             if node.needs != needs[index] {
                 return Err(format!("{}: needs {} but {} parents need it", name(), node.needs, needs[index]));
@@ -574,9 +590,6 @@ impl Graph {
             };
             if free != node.free {
                 return Err(format!("{}: free is {}, should be {free}", name(), node.free));
-            }
-            if self.unswept.contains(&id) != (node.is_unswept()) {
-                return Err(format!("{}: wrongly in or out of the sweep", name()));
             }
         }
         if (active, decided) != (self.active, self.decided) {

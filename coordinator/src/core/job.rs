@@ -3,16 +3,17 @@
 use super::api::{ClaimResult, Statistics, TaskSpec, Verdict};
 use super::counting::{Counting, CountingError};
 use super::estimate::Estimate;
-use super::graph::{Graph, GraphError, Hold, NodeId, Remembered};
+use super::graph::{Graph, GraphError, Hold, Leaf, NodeId, Remembered};
 use super::options::Options;
 use grundy_games::claim::{Claim, ClaimRules, Fact};
 use grundy_games::plan::{Answer, Plan, Progress};
 use grundy_games::problem::{Approach, Problem};
+use grundy_search::engine::Leave;
 use grundy_search::evaluate::{Facts, Known};
 use grundy_search::numbers::Numbers;
 use grundy_search::samples::Samples;
 use grundy_tables::jobs::record::{
-    ClaimRecord, JobId, JobRecord, JobStatus, PartId, PartRecord, Task, Write,
+    Children, ClaimRecord, JobId, JobRecord, JobStatus, PartId, PartRecord, Task, Write,
 };
 use std::collections::BTreeMap;
 
@@ -48,36 +49,54 @@ pub struct Job {
 pub struct Pace {
     /// So many of this game's nodes count as so many of the options'.
     scale: (u64, u64),
-    /// How many times that a leaf may cost before it is split.
-    split_scale: u64,
-    /// Whether claims are split before anything is leased, and again when they turn out to be hard; else only for workers that have nothing to
+    /// A leaf is left when another one looks better by one part in so many: what the game's own search goes by.
+    switch: u32,
+    /// Whether claims are split when they turn out to be hard; else only for workers that have nothing to
     /// do. A best-first search is steered by its open children's numbers; a depth-first search orders moves better than such
     /// numbers tell, and does best with whole claims.
     splits: bool,
 }
 
+/// A thread that is alone has nobody to share with: its leases are so many times as large, for a split costs it what its search remembers of its own way.
+const LONE_STRETCH: u64 = 256;
+
+/// So many threads get leases of the plain size. When there are more, leases grow with their number, or the coordinator would have
+/// thousands of results a second to sync.
+const THREADS_PLAIN: u64 = 64;
+
+/// How many times the plain size leases have to be for so many threads, for the coordinator's sake.
+fn crowd(threads: u32) -> u64 {
+    u64::from(threads).div_ceil(THREADS_PLAIN).max(1)
+}
+
+/// A claim's budget doubles with each search so often, if it cannot be split.
+const BUDGET_DOUBLINGS_MAX: u32 = 3;
+
+/// A lease is not left for the sake of its numbers before this part of its budget.
+const LEAVE_SHARE: u64 = 10;
+
 impl Pace {
     fn of(problem: &Problem) -> Self {
         match problem {
             // A core searches a million of these a second, and its search is best left alone.
-            Problem::Kalah(_) => Self { scale: (128, 1), split_scale: 1, splits: false },
-            // Its searches change their minds soon, so they begin small; but each split leaves a worker's table to itself.
-            Problem::Konane(_) => Self { scale: (1, 1), split_scale: 4, splits: true },
-            // A core searches thousands a second: were its leases not small, most workers would wait while the first ones run.
-            Problem::Cram(_) => Self { scale: (1, 16), split_scale: 1, splits: true },
-            Problem::Peg(_) => Self { scale: (1, 1), split_scale: 1, splits: true },
+            Problem::Kalah(_) => Self { scale: (128, 1), switch: 1, splits: false },
+            // Many transpositions: the finer the leases, the less is searched that a decision elsewhere makes useless.
+            Problem::Konane(_) => Self { scale: (1, 10), switch: 1, splits: true },
+            // A core searches some ten thousand a second: were its leases not small, most workers would wait while the first ones run.
+            Problem::Cram(_) => Self { scale: (1, 100), switch: 4, splits: true },
+            Problem::Peg(_) => Self { scale: (1, 1), switch: 1, splits: true },
         }
+    }
+
+    /// How many times as large as plain ones leases are for so many threads in all.
+    fn stretch(self, threads: u32) -> u64 {
+        if threads <= 1 && self.splits { LONE_STRETCH } else { crowd(threads) }
     }
 
     /// So many nodes of the options, in the game's own.
     fn nodes(self, nodes: u64) -> u64 {
         let (own, of_options) = self.scale;
         (nodes.saturating_mul(own) / of_options).max(1)
-    }
-
-    /// What a leaf may cost before it is split.
-    fn split_nodes(self, options: &Options) -> u64 {
-        self.nodes(options.split_nodes).saturating_mul(self.split_scale)
     }
 }
 
@@ -141,8 +160,8 @@ impl Job {
                             }
                         }
                         None => {
-                            let ClaimRecord { expanded, numbers, work, searches, .. } = record;
-                            remembered.insert(claim, Remembered { expanded, numbers, work, searches });
+                            let ClaimRecord { children, numbers, work, searches, .. } = record;
+                            remembered.insert(claim, Remembered { children, numbers, work, searches });
                         }
                     }
                 }
@@ -210,24 +229,23 @@ impl Job {
         }
     }
 
-    /// A task that nobody has, for this worker.
-    pub fn choose(&self, worker: &str, options: &Options) -> Option<Chosen> {
+    /// A task that nobody has, for this worker, one of so many `threads` in all.
+    pub fn choose(&self, worker: &str, threads: u32, options: &Options) -> Option<Chosen> {
         match &self.work {
             Work::Claims(claims) => {
-                let (id, root) = claims.graph.choose(&claims.in_flight, worker)?;
+                let Leaf { id, root, thresholds } =
+                    claims.graph.choose(&claims.in_flight, worker, claims.pace.switch)?;
                 let node = claims.graph.node(id);
-                let budget_nodes = if claims.graph.is_unswept(id) {
-                    claims.pace.nodes(options.sweep_nodes)
-                } else {
-                    // The sweep was a search too.
-                    let doublings = node.searches.saturating_sub(1).min(20);
-                    claims.pace.nodes(options.budget_nodes << doublings).min(claims.pace.split_nodes(options))
-                };
-                let report_work_min = (budget_nodes / options.report_share).max(1);
+                let plain = claims.pace.nodes(options.budget_nodes);
+                let budget = plain.saturating_mul(claims.pace.stretch(threads));
+                let budget_nodes = budget.saturating_mul(1 << node.searches.min(BUDGET_DOUBLINGS_MAX));
+                let leave =
+                    Leave { thresholds, nodes_min: plain.saturating_mul(crowd(threads)) / LEAVE_SHARE };
+                let report_work_min = (plain / options.report_share).max(1);
                 let claim = node.claim.clone();
-                let spec = TaskSpec::Claim { claim: claim.clone(), budget_nodes, report_work_min };
+                let spec = TaskSpec::Claim { claim: claim.clone(), budget_nodes, leave, report_work_min };
                 let warm_for = claims.graph.last_worker(id).filter(|last| *last != worker).map(str::to_owned);
-                Some(Chosen { task: Task::Claim(claim), spec, root, warm_for })
+                Some(Chosen { task: Task::Claim(claim), spec, root: Some(root), warm_for })
             }
             Work::Counting(counting) => {
                 let part = counting.choose()?;
@@ -323,7 +341,7 @@ impl Job {
                 statistics.decided = self.decided_before_start + claims.graph.inserted();
                 statistics.total = statistics.decided + claims.graph.active();
                 statistics.parked = claims.graph.parked();
-                statistics.phase = if claims.graph.sweeping() { "sweep" } else { "best-first" }.to_owned();
+                statistics.phase = "best-first".to_owned();
                 if let Some(&root) = claims.graph.roots().first() {
                     statistics.root = Some(claims.graph.node(root).numbers);
                     if claims.pace.splits {
@@ -376,7 +394,7 @@ impl Claims {
             match self.plan.next(&self.known()) {
                 Progress::Answered(answer) => self.answer = Some(answer),
                 Progress::Ask(wanted) => {
-                    self.graph.want(self.plan.rules(), &wanted, self.pace.splits)?;
+                    self.graph.want(self.plan.rules(), &wanted)?;
                     if wanted.iter().all(|claim| self.graph.facts().truth(self.plan.rules(), claim).is_none())
                     {
                         return Ok(false);
@@ -384,7 +402,7 @@ impl Claims {
                 }
             }
         }
-        self.graph.want(self.plan.rules(), &[], false)?;
+        self.graph.want(self.plan.rules(), &[])?;
         Ok(true)
     }
 
@@ -422,7 +440,7 @@ impl Claims {
     }
 
     /// A result of a claim that was leased now or earlier. Returns whether it told anything new. What is left open is split if it
-    /// is hard, or if there are `idle` workers; in a game that `splits` at all.
+    /// is hard for one of so many `threads`, or if there are `idle` workers; in a game that `splits` at all.
     ///
     /// # Errors
     /// [`GraphError`].
@@ -432,6 +450,7 @@ impl Claims {
         worker: &str,
         current: bool,
         idle: bool,
+        threads: u32,
         options: &Options,
     ) -> Result<TakenIn, GraphError> {
         let rules = self.plan.rules();
@@ -460,16 +479,12 @@ impl Claims {
                 self.graph.searched(rules, id, *numbers)?;
                 let node = self.graph.node(id);
                 let mut split = None;
-                let is_hard = node.work >= self.pace.split_nodes(options);
-                if self.pace.splits && (is_hard || idle) && node.is_active() && !node.expanded {
+                let hard = self.pace.nodes(options.split_nodes).saturating_mul(self.pace.stretch(threads));
+                let is_hard = node.work >= hard;
+                let splits = self.pace.splits && (is_hard || idle) && !children.is_empty();
+                if splits && node.is_active() && !node.expanded {
                     let count = self.graph.expand(rules, id, children)?;
                     split = (count > 0).then_some(count);
-                    // The children that the search decided are facts; only now are they of use to the graph.
-                    for (child, numbers) in children {
-                        if let Some(truth) = numbers.truth() {
-                            self.graph.decide(rules, child, truth)?;
-                        }
-                    }
                 }
                 Ok(TakenIn { new: true, split })
             }
@@ -479,10 +494,10 @@ impl Claims {
     /// The record of a node or a fact as it stands.
     fn record_of(&self, claim: &Claim, work: u64, source: &str) -> ClaimRecord {
         let truth = self.graph.facts().truth(self.plan.rules(), claim);
-        match self.graph.find(claim).map(|id| self.graph.node(id)) {
-            Some(node) => ClaimRecord {
+        match self.graph.find(claim).map(|id| (id, self.graph.node(id))) {
+            Some((id, node)) => ClaimRecord {
                 truth,
-                expanded: node.expanded,
+                children: self.graph.children(id),
                 numbers: node.numbers,
                 work: node.work.max(work),
                 searches: node.searches,
@@ -490,7 +505,7 @@ impl Claims {
             },
             None => ClaimRecord {
                 truth,
-                expanded: false,
+                children: Children::None,
                 numbers: truth.map_or(Numbers::UNKNOWN, Numbers::decided),
                 work,
                 searches: 0,

@@ -61,6 +61,8 @@ pub struct Core {
     /// Splitting for idle workers is in vain before this: no lease has been worked on for long enough.
     split_from: Millis,
     draining: bool,
+    /// Threads of all workers that are not lost, as of the last tick or registration.
+    threads: u32,
     ticked: Millis,
 }
 
@@ -120,6 +122,7 @@ impl Core {
             next_lease: epoch.0 << 32,
             split_from: now,
             draining: false,
+            threads: 0,
             ticked: now,
         };
         for (id, record) in loaded.jobs {
@@ -298,6 +301,13 @@ impl Core {
             }
         }
         self.workers.retain(|_, worker| now.since(worker.seen) < FORGET_WORKER_MS);
+        self.count_threads();
+    }
+
+    /// Counts the threads of all workers.
+    fn count_threads(&mut self) {
+        let live = self.workers.values().filter(|worker| !worker.lost);
+        self.threads = live.fold(0, |threads, worker| threads.saturating_add(worker.threads));
     }
 
     /// Counts a lease that lapses against the silence of its worker.

@@ -10,11 +10,9 @@ pub struct Options {
     pub heartbeat_ms: u64,
     /// After a restart, how long leases of the epoch before keep their tasks without a word from their worker.
     pub grace_ms: u64,
-    /// Budget of the first look at a leaf: the cheap sweep of the frontier.
-    pub sweep_nodes: u64,
-    /// Budget of a leaf's first search after that; doubles with each further one, until the leaf is split.
+    /// Budget of a leaf's first search; doubles a few times if the leaf cannot be split. A tenth of a second, so that numbers come back to steer by.
     pub budget_nodes: u64,
-    /// A leaf that has cost this much is split: some seconds, so that numbers come back to steer by.
+    /// A leaf that has cost this much is split.
     pub split_nodes: u64,
     /// When a worker has nothing to do, the longest leased leaf is split after this long.
     pub split_idle_ms: u64,
@@ -36,9 +34,8 @@ impl Default for Options {
             lease_ms: 10_000,
             heartbeat_ms: 1_000,
             grace_ms: 5_000,
-            sweep_nodes: 4_000,
             budget_nodes: 50_000,
-            split_nodes: 400_000,
+            split_nodes: 50_000,
             split_idle_ms: 1_000,
             report_share: 16,
             share_nodes_min: 1_000,

@@ -86,7 +86,7 @@ impl Core {
             step.writes.push(Write::LeaseEnd(id, task.clone()));
         }
         let current = current || orphan;
-        let options = self.options.clone();
+        let (options, threads) = (self.options.clone(), self.threads);
         let idle = self.is_anyone_idle(&session.worker, now);
         let job = self.job_mut(id)?;
         let running = job.is_running();
@@ -99,7 +99,7 @@ impl Core {
             for fact in &result.facts {
                 facts += u64::from(claims.learn(fact, &session.worker)?);
             }
-            claims.take_in(result, &session.worker, current, idle, &options)
+            claims.take_in(result, &session.worker, current, idle, threads, &options)
         })();
         // Even if the rest is refused: what was new is true and worth keeping.
         claims.write_decided(id, &mut step.writes);
@@ -225,7 +225,7 @@ fn check_result(rules: &dyn ClaimRules, result: &ClaimResult) -> Result<(), Stri
         if numbers.truth().is_some() {
             return Err("an open result with the numbers of a decided claim".to_owned());
         }
-        children.iter().try_for_each(|(claim, numbers)| check(claim, numbers.truth()))?;
+        children.iter().try_for_each(|child| check(&child.edge.claim, child.numbers.truth()))?;
     }
     Ok(())
 }

@@ -39,6 +39,7 @@ impl Core {
         worker.incarnation = incarnation;
         worker.threads = threads;
         worker.has_called(now);
+        self.count_threads();
         step.log.push(Occurrence::WorkerRegistered { worker: name, incarnation, threads, superseded });
         let Options { lease_ms, heartbeat_ms, .. } = self.options;
         step.reply(token, Reply::Registered { epoch: self.epoch, lease_ms, heartbeat_ms });

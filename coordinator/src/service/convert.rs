@@ -5,10 +5,11 @@ use crate::core::api::{
     Acceptance, Assignment, ClaimResult, Estimate, FactBatch, JobView, LeaseId, LeaseProgress, Session,
     Statistics, TaskSpec, Verdict, WorkerView,
 };
-use grundy_games::claim::{Claim, Fact};
-use grundy_proto::convert::{WireError, at_most, numbers, required, worker_name};
+use grundy_games::claim::Fact;
+use grundy_proto::convert::{WireError, at_most, edge, numbers, required, worker_name};
 use grundy_proto::limits;
 use grundy_proto::v1;
+use grundy_search::engine::Child;
 use grundy_search::numbers::Numbers;
 use grundy_search::samples::{Range, Sample};
 use grundy_tables::jobs::record::{Epoch, JobId, JobStatus, PartId, Task};
@@ -62,9 +63,10 @@ fn read_numbers(message: Option<v1::Numbers>, field: &'static str) -> Result<Num
     Ok(Numbers { proof, disproof })
 }
 
-fn child(child: v1::Child) -> Result<(Claim, Numbers), WireError> {
-    let claim = required(child.claim, "open.children.claim")?.try_into()?;
-    Ok((claim, read_numbers(child.numbers, "open.children.numbers")?))
+fn child(child: v1::Child) -> Result<Child, WireError> {
+    let v1::Child { claim, numbers, same } = child;
+    let edge = edge(claim, same, "open.children.claim")?;
+    Ok(Child { edge, numbers: read_numbers(numbers, "open.children.numbers")? })
 }
 
 /// Reads the sample of a level. What it says adds up for weeks, so what cannot be is refused.
@@ -118,11 +120,14 @@ pub(crate) fn fact_batch(batch: &FactBatch) -> v1::FactBatch {
 /// Writes a task.
 pub(crate) fn assignment(assignment: &Assignment) -> v1::Assignment {
     let task = match &assignment.task {
-        TaskSpec::Claim { claim, budget_nodes, report_work_min } => {
+        TaskSpec::Claim { claim, budget_nodes, leave, report_work_min } => {
+            let Numbers { proof, disproof } = leave.thresholds;
             v1::assignment::Task::Claim(v1::ClaimTask {
                 claim: Some(claim.into()),
                 budget_nodes: *budget_nodes,
                 report_work_min: *report_work_min,
+                thresholds: Some(v1::Numbers { proof, disproof }),
+                nodes_min: leave.nodes_min,
             })
         }
         TaskSpec::Part(spec) => v1::assignment::Task::Part(v1::PartTask {

@@ -152,8 +152,7 @@ impl From<CountError> for SimulationError {
 pub fn sequential(setting: &Setting<'_>) -> Result<u64, SimulationError> {
     let problem = Problem::from_fields(&setting.fields)?;
     let progress = AtomicU64::new(0);
-    let limits =
-        Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: setting.stop, progress: &progress };
+    let limits = Limits::endless(setting.stop, &progress);
     match problem.approach() {
         Approach::Claims(plan) => {
             let mut engine = engine_of(setting, &problem, 1)?;

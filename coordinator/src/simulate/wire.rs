@@ -96,7 +96,7 @@ fn complete(of: &Session, lease: u64, job: u64, result: &ClaimResult) -> v1::Com
     let verdict = match &result.verdict {
         Verdict::Decided(truth) => v1::complete_request::Verdict::Decided(*truth),
         Verdict::Open { numbers: own, children } => {
-            let children = children.iter().map(|(claim, n)| (claim, numbers(n)));
+            let children = children.iter().map(|child| (&child.edge, numbers(&child.numbers)));
             v1::complete_request::Verdict::Open(open_to_wire(numbers(own), children))
         }
     };

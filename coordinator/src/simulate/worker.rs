@@ -4,7 +4,7 @@ use super::{Setting, SimulationError, engine_of};
 use crate::core::{Assignment, ClaimResult, LeaseId, LeaseProgress, PartSpec, Session, TaskSpec, Verdict};
 use grundy_games::claim::Fact;
 use grundy_games::problem::{Approach, Problem};
-use grundy_search::engine::{self, Engine, FACTS_MAX, Limits};
+use grundy_search::engine::{self, Engine, FACTS_MAX, Leave, Limits};
 use grundy_search::peg::{Counter, encode_run, merge};
 use grundy_search::samples::Samples;
 use grundy_tables::jobs::record::{PartId, PartRecord, Task};
@@ -146,10 +146,12 @@ impl VirtualWorker {
         search.slice_start = now;
         let progress = AtomicU64::new(0);
         match (&search.assignment.task, solver) {
-            (TaskSpec::Claim { claim, budget_nodes, report_work_min }, Solver::Claims(engine)) => {
+            (TaskSpec::Claim { claim, budget_nodes, leave, report_work_min }, Solver::Claims(engine)) => {
                 let nodes = most.min(budget_nodes - search.spent.min(*budget_nodes));
                 let report_work_min = *report_work_min;
-                let limits = Limits { nodes, report_work_min, stop: setting.stop, progress: &progress };
+                let leave = Leave { nodes_min: leave.nodes_min.saturating_sub(search.spent), ..*leave };
+                let limits =
+                    Limits { nodes, leave, report_work_min, stop: setting.stop, progress: &progress };
                 let outcome = engine.decide(claim, &limits)?;
                 search.slice_nodes = outcome.nodes;
                 search.facts.extend(outcome.facts);
@@ -159,7 +161,11 @@ impl VirtualWorker {
                     engine::Verdict::Open { numbers, children } => Verdict::Open { numbers, children },
                 };
                 let spent = search.nodes();
-                let is_last = matches!(verdict, Verdict::Decided(_)) || spent >= *budget_nodes;
+                let is_left = match &verdict {
+                    Verdict::Decided(_) => true,
+                    Verdict::Open { numbers, .. } => leave.is_due(*numbers, outcome.nodes),
+                };
+                let is_last = is_left || spent >= *budget_nodes;
                 if is_last || outcome.nodes == 0 {
                     let mut facts = std::mem::take(&mut search.facts);
                     facts.sort_by(|a, b| a.claim.cmp(&b.claim).then(b.work.cmp(&a.work)));
@@ -176,12 +182,7 @@ impl VirtualWorker {
                 }
             }
             (TaskSpec::Part(spec), Solver::Parts(counter)) => {
-                let limits = Limits {
-                    nodes: u64::MAX,
-                    report_work_min: u64::MAX,
-                    stop: setting.stop,
-                    progress: &progress,
-                };
+                let limits = Limits::endless(setting.stop, &progress);
                 search.end = Some(work_on_part(counter, spec, runs, &limits)?);
                 search.slice_nodes = progress.into_inner();
             }

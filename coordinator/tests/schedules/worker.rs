@@ -116,7 +116,7 @@ impl Worker {
     ) -> Result<(), StorageError> {
         let problem = Problem::from_fields(&assignment.fields).expect("the coordinator sends problems");
         let (task, result, nodes) = match &assignment.task {
-            TaskSpec::Claim { claim, budget_nodes, report_work_min } => {
+            TaskSpec::Claim { claim, budget_nodes, leave, report_work_min } => {
                 let engine = self.engine.get_or_insert_with(|| {
                     let strip_tables: Arc<dyn EngineTables> = Arc::new(BuiltTables::new(1 << 16));
                     engine::engine_for(&problem, Namespace(1), self.table.clone(), &strip_tables)
@@ -128,6 +128,7 @@ impl Worker {
                 let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
                 let limits = Limits {
                     nodes: *budget_nodes,
+                    leave: *leave,
                     report_work_min: *report_work_min,
                     stop: &stop,
                     progress: &progress,
@@ -189,7 +190,7 @@ fn work_on_part(
     };
     let size = counter.level_size(&input);
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+    let limits = Limits::endless(&stop, &progress);
     let (mut shares, mut runs) = (Vec::new(), Vec::new());
     if spec.parts_next > 0 {
         runs = counter.expand(&input, spec.parts_next, &limits).expect("small counts do not overflow");

@@ -87,7 +87,6 @@ fn options() -> Options {
         lease_ms: 400,
         heartbeat_ms: 50,
         grace_ms: 200,
-        sweep_nodes: 3,
         budget_nodes: 10,
         split_nodes: 25,
         split_idle_ms: 30,

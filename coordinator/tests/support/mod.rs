@@ -113,7 +113,7 @@ impl Worker {
                 .ok_or("an engine")?;
         let claim: Claim = task.claim.clone().ok_or("a task has a claim")?.try_into()?;
         let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-        let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+        let limits = Limits::endless(&stop, &progress);
         let outcome = engine.decide(&claim, &limits)?;
         let Verdict::Decided(truth) = outcome.verdict else {
             return Err("not decided without a budget".into());
@@ -143,7 +143,7 @@ impl Worker {
         };
         let counter = Counter::new(problem);
         let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-        let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+        let limits = Limits::endless(&stop, &progress);
         let mut runs = self.fetch(assignment.job, task.stage, task.part).await?;
         let join = runs.split_off(task.inputs as usize);
         assert_eq!(join.len(), task.join_inputs as usize);

@@ -9,13 +9,13 @@
 //! A game may ask for other states to be decided before one of its own can be expanded ([`Settled::First`]): Cram
 //! resolves the small components of a sum to their nimbers this way.
 
-use crate::engine::{Engine, FACTS_MAX, Limits, Meter, Outcome, Stopped, Verdict};
+use crate::engine::{Child, Engine, FACTS_MAX, Leave, Limits, Meter, Outcome, Stopped, Verdict};
 use crate::numbers::{INFINITE, Numbers};
 use crate::samples::Samples;
 use crate::shelf::Shelf;
 use crate::table::{Entry, Key, Known, Table};
 use crate::together::CROWD;
-use grundy_games::claim::{Claim, ClaimError, ClaimRules, Expansion, Fact, Polarity};
+use grundy_games::claim::{Claim, ClaimError, ClaimRules, Edge, Fact, Polarity};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -120,17 +120,24 @@ impl<T: Tree> DfpnEngine<T> {
         Ok(self.tree.key(&state).and_then(|key| probe(&*self.table, &key)).map(|(numbers, _)| numbers))
     }
 
-    /// What the table knows of a claim's children, for the parent that may take them over.
-    fn children_of(&mut self, claim: &Claim) -> Result<Vec<(Claim, Numbers)>, ClaimError> {
-        let Expansion::Open(edges) = self.tree.rules().expand(claim)? else {
+    /// What a claim hangs on, as the search would go on from it. Nothing if it cannot be expanded yet.
+    fn children_of(&mut self, claim: &Claim) -> Result<Vec<Child>, ClaimError> {
+        let (table, mut state) = (&*self.table, self.tree.state(claim)?);
+        let mut branches = Vec::new();
+        if !matches!(self.tree.settle(&mut state, table), Settled::Ready)
+            || self.tree.expand(&state, table, &mut branches).is_some()
+        {
             return Ok(Vec::new());
-        };
-        let mut children = Vec::with_capacity(edges.len());
-        for edge in edges {
-            if let Some(numbers) = self.numbers_of(&edge.claim)? {
-                children.push((edge.claim, numbers));
-            }
         }
+        let child = |Branch { polarity, state, numbers }: Branch<T::State>| {
+            let known = self.tree.key(&state).and_then(|key| probe(table, &key));
+            let numbers = known.map_or(numbers, |(numbers, _)| numbers);
+            Child { edge: Edge { polarity, claim: self.tree.claim(&state) }, numbers }
+        };
+        let mut children: Vec<Child> = branches.into_iter().map(child).collect();
+        // Different states may be written as one claim.
+        children.sort_by(|a, b| a.edge.claim.cmp(&b.edge.claim));
+        children.dedup_by(|a, b| a.edge == b.edge);
         Ok(children)
     }
 }
@@ -148,7 +155,17 @@ impl<T: Tree> Engine for DfpnEngine<T> {
             pool: Vec::new(),
             shelf: &mut self.shelf,
         };
-        let result = search.decide(&mut state, INFINITE, INFINITE);
+        let Leave { thresholds, nodes_min } = limits.leave;
+        let mut result = Err(Stopped);
+        if nodes_min > 0 {
+            // Whatever the numbers: where two tables do not agree on them, a claim would go from one to the other, and nothing be done.
+            search.meter.set_budget(nodes_min);
+            result = search.decide(&mut state.clone(), INFINITE, INFINITE);
+        }
+        if result.is_err() {
+            search.meter.set_budget(limits.nodes);
+            result = search.decide(&mut state, thresholds.proof, thresholds.disproof);
+        }
         search.meter.report();
         let nodes = search.meter.nodes();
         let mut facts = std::mem::take(&mut search.facts);

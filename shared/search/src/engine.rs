@@ -4,10 +4,10 @@ use crate::cram::CramEngine;
 use crate::cram::tables::StripTables;
 use crate::kalah::KalahEngine;
 use crate::kalah::tables::{KalahTables, KalahWish};
-use crate::numbers::Numbers;
+use crate::numbers::{INFINITE, Numbers};
 use crate::samples::Samples;
 use crate::table::{Namespace, Table};
-use grundy_games::claim::{Claim, ClaimError, Fact};
+use grundy_games::claim::{Claim, ClaimError, Edge, Fact};
 use grundy_games::problem::Problem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,12 +20,42 @@ pub const POLL_NODES: u64 = 256;
 pub struct Limits<'a> {
     /// Nodes (expansions) after which an undecided search stops.
     pub nodes: u64,
+    /// A search ends before its budget, too, when the claim's numbers have become such that others are to be searched first.
+    pub leave: Leave,
     /// Facts that cost at least this many nodes are reported with the outcome.
     pub report_work_min: u64,
     /// Set by another thread to end the search early.
     pub stop: &'a AtomicBool,
     /// Nodes searched so far, for heartbeats; the engine adds to it as it goes.
     pub progress: &'a AtomicU64,
+}
+
+impl<'a> Limits<'a> {
+    /// No limits but the stop flag, and no facts.
+    pub fn endless(stop: &'a AtomicBool, progress: &'a AtomicU64) -> Self {
+        Self { nodes: u64::MAX, leave: Leave::NEVER, report_work_min: u64::MAX, stop, progress }
+    }
+}
+
+/// When a search is to be left though its budget is not spent, as far as the engine's search has numbers: what the thresholds of a node
+/// are in depth-first proof-number search, for a claim whose siblings are elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Leave {
+    /// The claim's proof number, or its disproof number, is at least this. [`INFINITE`]: whatever it is.
+    pub thresholds: Numbers,
+    /// So many nodes are searched before thresholds count.
+    pub nodes_min: u64,
+}
+
+impl Leave {
+    /// Not before the claim is decided.
+    pub const NEVER: Self =
+        Self { thresholds: Numbers { proof: INFINITE, disproof: INFINITE }, nodes_min: 0 };
+
+    /// Whether an open search of so many nodes that has come to these numbers is to be left.
+    pub fn is_due(&self, numbers: Numbers, nodes: u64) -> bool {
+        nodes >= self.nodes_min && numbers.reach(self.thresholds)
+    }
 }
 
 impl Limits<'_> {
@@ -45,11 +75,13 @@ pub(crate) struct Meter<'a> {
     nodes: u64,
     /// Of these, how many the progress counter has.
     reported: u64,
+    /// The budget, or a first part of it.
+    budget: u64,
 }
 
 impl<'a> Meter<'a> {
     pub(crate) fn new(limits: &'a Limits<'a>) -> Self {
-        Self { limits, nodes: 0, reported: 0 }
+        Self { limits, nodes: 0, reported: 0, budget: limits.nodes }
     }
 
     /// Nodes so far.
@@ -59,7 +91,12 @@ impl<'a> Meter<'a> {
 
     /// Nodes left of the budget.
     pub(crate) fn left(&self) -> u64 {
-        self.limits.nodes.saturating_sub(self.nodes)
+        self.budget.saturating_sub(self.nodes)
+    }
+
+    /// Sets the budget to so many nodes, but to no more than the limits have.
+    pub(crate) fn set_budget(&mut self, nodes: u64) {
+        self.budget = nodes.min(self.limits.nodes);
     }
 
     /// Brings the progress counter up to date.
@@ -70,7 +107,7 @@ impl<'a> Meter<'a> {
 
     /// Counts a node. Fails when it is one too many, unless the search may exceed its budget, and when it is told to stop.
     pub(crate) fn count(&mut self, may_exceed: bool) -> Result<(), Stopped> {
-        if self.nodes >= self.limits.nodes && !may_exceed {
+        if self.nodes >= self.budget && !may_exceed {
             return Err(Stopped);
         }
         if self.nodes.is_multiple_of(POLL_NODES) {
@@ -109,9 +146,19 @@ pub enum Verdict {
     Open {
         /// The claim's numbers now.
         numbers: Numbers,
-        /// The numbers of its children (`ClaimRules::expand`), as far as the engine knows them: decided, or open in the table.
-        children: Vec<(Claim, Numbers)>,
+        /// What it hangs on: it is true exactly when one of these supports it. With their numbers, from the table or estimated. None if
+        /// the engine cannot say, as for a sum whose components have to be searched first.
+        children: Vec<Child>,
     },
+}
+
+/// One of the claims that an open claim hangs on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Child {
+    /// The child, and how it bears on the claim. It may be a simpler one of the same truth than what the rules make of the move.
+    pub edge: Edge,
+    /// Its own numbers.
+    pub numbers: Numbers,
 }
 
 /// Decides claims of one problem's rules. One engine a thread; threads share the table.

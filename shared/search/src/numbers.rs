@@ -41,6 +41,12 @@ impl Numbers {
         Self { proof: proof.clamp(1, FINITE_MAX), disproof: disproof.clamp(1, FINITE_MAX) }
     }
 
+    /// Whether one of the numbers is at least as large as in `thresholds`, which none is that is infinite there.
+    pub fn reach(self, thresholds: Self) -> bool {
+        let reaches = |number, threshold| threshold < INFINITE && number >= threshold;
+        reaches(self.proof, thresholds.proof) || reaches(self.disproof, thresholds.disproof)
+    }
+
     /// The child's numbers as seen from its parent across an edge.
     pub fn across(self, polarity: grundy_games::claim::Polarity) -> Self {
         match polarity {

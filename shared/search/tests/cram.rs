@@ -9,7 +9,7 @@ use grundy_games::cram::{CramClaims, CramPlan, Position, Problem, Sum};
 use grundy_games::plan::{Answer, Outcome};
 use grundy_search::cram::{CramEngine, CramTree, SMALL_CELLS_MAX};
 use grundy_search::dfpn::DfpnEngine;
-use grundy_search::engine::{Engine, Limits, Verdict};
+use grundy_search::engine::{Child, Engine, Limits, Verdict};
 use grundy_search::numbers::Numbers;
 use grundy_search::table::{Entry, Key, Known, Namespace, Table};
 use oracle::Oracle;
@@ -34,7 +34,7 @@ fn claim(position: &str, heap: u8) -> Claim {
 /// Searches one claim; the verdict and the nodes.
 fn decide(engine: &mut dyn Engine, claim: &Claim, nodes: u64) -> (Verdict, u64) {
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let limits = Limits { nodes, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+    let limits = Limits { nodes, ..Limits::endless(&stop, &progress) };
     let outcome = engine.decide(claim, &limits).expect("the claim is well formed");
     assert_eq!(progress.into_inner(), outcome.nodes, "progress counts every node");
     (outcome.verdict, outcome.nodes)
@@ -164,11 +164,14 @@ proptest! {
                 (Verdict::Open { numbers, children }, spent) => {
                     prop_assert_eq!(spent, nodes * instalment);
                     prop_assert_eq!(numbers.truth(), None);
-                    for (child, numbers) in children {
-                        let (sum, heap) = CramClaims::couple(&child).expect("the child is well formed");
+                    let mut supported = children.is_empty().then_some(expected);
+                    for Child { edge, numbers } in children {
+                        let (sum, heap) = CramClaims::couple(&edge.claim).expect("the child is well formed");
                         let truth = sum_nimber(&mut oracle, &sum) != u32::from(heap);
                         prop_assert!(numbers.truth().is_none_or(|claimed| claimed == truth));
+                        *supported.get_or_insert(false) |= edge.polarity.supports(truth);
                     }
+                    prop_assert_eq!(supported, Some(expected), "it hangs on its children");
                 }
             }
         }
@@ -189,7 +192,7 @@ fn sums_are_resolved_without_a_table() {
 #[test]
 fn a_stopped_search_is_open() {
     let (stop, progress) = (AtomicBool::new(true), AtomicU64::new(0));
-    let limits = Limits { nodes: u64::MAX, report_work_min: 0, stop: &stop, progress: &progress };
+    let limits = Limits { report_work_min: 0, ..Limits::endless(&stop, &progress) };
     let mut engine = CramEngine::new(NAMESPACE, Arc::new(MapTable::default()), built(PAIR_BYTES));
     let outcome = engine.decide(&claim("3x9", 1), &limits).expect("the claim is well formed");
     assert!(
@@ -221,7 +224,7 @@ fn a_learned_nimber_is_not_searched_for() {
 #[test]
 fn facts_are_reported_and_true() {
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let limits = Limits { nodes: u64::MAX, report_work_min: 4, stop: &stop, progress: &progress };
+    let limits = Limits { report_work_min: 4, ..Limits::endless(&stop, &progress) };
     let table = Arc::new(MapTable::default());
     let mut engine = CramEngine::new(NAMESPACE, table, built(PAIR_BYTES));
     let outcome = engine.decide(&claim("3x7", 1), &limits).expect("the claim is well formed");
@@ -315,7 +318,7 @@ fn threads_decide_a_claim_together() {
                     let mut engine = DfpnEngine::new(CramTree::with_small_cells(NAMESPACE, 6), table);
                     let nodes = if thread == 0 { u64::MAX } else { 50 * thread as u64 };
                     while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                        let limits = Limits { nodes, report_work_min: u64::MAX, stop, progress };
+                        let limits = Limits { nodes, ..Limits::endless(stop, progress) };
                         let outcome = engine.decide(&claim(picture, heap), &limits).expect("well formed");
                         assert!(outcome.nodes <= nodes);
                         total.fetch_add(outcome.nodes, std::sync::atomic::Ordering::Relaxed);

@@ -20,7 +20,7 @@ fn the_starts_on_6x6_stay_within_their_expansions() -> Result<(), Box<dyn std::e
         let claim = problem.claims().claim(problem.position.stones(), problem.position.mover());
         let mut engine = KonaneEngine::new(&problem, Namespace(7), Arc::new(MapTable::default()));
         let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-        let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+        let limits = Limits::endless(&stop, &progress);
         let Outcome { verdict, nodes, .. } = engine.decide(&claim, &limits)?;
         assert_eq!(verdict, Verdict::Decided(false), "{start}");
         assert!(nodes <= most, "{start}: {nodes} expansions");

@@ -19,8 +19,7 @@ const ENGLISH: u128 = 40_861_647_040_079_968;
 /// Runs something without limits; gives its result and the boards it reports.
 fn free<R>(work: impl FnOnce(&Limits<'_>) -> R) -> (R, u64) {
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let result =
-        work(&Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress });
+    let result = work(&Limits::endless(&stop, &progress));
     (result, progress.into_inner())
 }
 
@@ -517,7 +516,7 @@ fn uneven_counts_are_refused() {
 #[test]
 fn a_count_can_be_stopped() {
     let (stop, progress) = (AtomicBool::new(true), AtomicU64::new(0));
-    let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+    let limits = Limits::endless(&stop, &progress);
     assert_eq!(count(&english(), 1, &limits), Err(CountError::Stopped));
     assert_eq!(progress.into_inner(), 0);
 }

@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let table: Arc<dyn Table> = Arc::new(RamTable::with_bytes(TABLE_BYTES)?);
         let mut engine = CramEngine::new(Namespace(0), table, Arc::clone(&tables));
         let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-        let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+        let limits = Limits::endless(&stop, &progress);
         let start = cpu_seconds()?;
         let plan: &dyn Plan = &CramPlan::new(&problem);
         let Answer::Nimber { nimber } = evaluate(plan, &mut engine, &limits)? else {

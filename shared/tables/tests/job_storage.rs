@@ -1,10 +1,12 @@
 //! One suite for every implementation of job storage, and what each has of its own.
 
-use grundy_games::claim::{Claim, Subject};
+use grundy_games::claim::{Claim, Edge, Polarity, Subject};
 use grundy_games::problem::Fields;
+use grundy_search::engine::Child;
 use grundy_search::numbers::Numbers;
 use grundy_tables::jobs::record::{
-    ClaimRecord, Epoch, JobId, JobRecord, JobStatus, LeaseRecord, Loaded, PartId, PartRecord, Task, Write,
+    Children, ClaimRecord, Epoch, JobId, JobRecord, JobStatus, LeaseRecord, Loaded, PartId, PartRecord, Task,
+    Write,
 };
 use grundy_tables::{Durability, JobStorage, MemoryJobs, RocksJobs, StorageError, StorageMemory};
 use proptest::prelude::*;
@@ -109,11 +111,19 @@ fn writes() -> impl Strategy<Value = Write> {
             1 | 2 => {
                 let truth = [None, Some(false), Some(true)][(value % 3) as usize];
                 let numbers = truth.map_or(Numbers::open(value as u32, 7), Numbers::decided);
-                let (expanded, work, searches) = (value.is_multiple_of(2), value, 3);
+                let children = match value % 4 {
+                    0 => Children::OfRules,
+                    1 => {
+                        let edge = Edge { polarity: Polarity::Opposite, claim: claim(number) };
+                        Children::Found(vec![Child { edge, numbers }; 3])
+                    }
+                    _ => Children::None,
+                };
+                let (work, searches) = (value, 3);
                 Write::Claim(
                     job,
                     claim(number),
-                    ClaimRecord { truth, expanded, numbers, work, searches, source },
+                    ClaimRecord { truth, children, numbers, work, searches, source },
                 )
             }
             3 => {
@@ -333,7 +343,7 @@ fn long_claim(number: u8) -> Write {
         .map(|i| char::from(b'a' + ((i * i * 7 + i * u32::from(number)) >> 5) as u8 % 26))
         .collect();
     let (truth, numbers) = (Some(true), Numbers::decided(true));
-    let record = ClaimRecord { truth, expanded: false, numbers, work: 1, searches: 1, source };
+    let record = ClaimRecord { truth, children: Children::None, numbers, work: 1, searches: 1, source };
     Write::Claim(JobId(1), claim(number), record)
 }
 

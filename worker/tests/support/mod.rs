@@ -2,11 +2,11 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use grundy_games::claim::{Claim, ClaimError, Fact, Subject};
+use grundy_games::claim::{Claim, ClaimError, Edge, Fact, Polarity, Subject};
 use grundy_games::problem::Fields;
 use grundy_proto::v1;
 use grundy_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
-use grundy_search::engine::{Engine, Limits, Outcome, Verdict};
+use grundy_search::engine::{Child, Engine, Limits, Outcome, Verdict};
 use grundy_search::numbers::Numbers;
 use grundy_search::samples::Samples;
 use grundy_search::table::{Entry, Key, Known, Namespace, Table};
@@ -332,7 +332,8 @@ impl Engine for Actor {
                     limits.progress.fetch_add(1, Ordering::Relaxed);
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                outcome(Verdict::Open { numbers: OPEN, children: vec![(claim.clone(), OPEN)] }, nodes)
+                let edge = Edge { polarity: Polarity::Same, claim: claim.clone() };
+                outcome(Verdict::Open { numbers: OPEN, children: vec![Child { edge, numbers: OPEN }] }, nodes)
             }
             role::PANIC => panic!("as the claim asks"),
             role::COSTLY => outcome(Verdict::Decided(false), 1 << 30),
@@ -373,7 +374,9 @@ pub fn claim(parameter: i16) -> Claim {
 }
 
 pub fn assignment(lease: u64, fields: &Fields, claim: &Claim) -> v1::Assignment {
-    let task = v1::ClaimTask { claim: Some(claim.into()), budget_nodes: 1 << 40, report_work_min: 1 << 40 };
+    let (budget_nodes, report_work_min) = (1 << 40, 1 << 40);
+    let task =
+        v1::ClaimTask { claim: Some(claim.into()), budget_nodes, report_work_min, ..Default::default() };
     v1::Assignment {
         lease,
         job: 1,

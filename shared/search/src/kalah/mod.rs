@@ -10,7 +10,7 @@ pub mod search;
 pub mod sides;
 pub mod tables;
 
-use crate::engine::{Engine, EngineTables, Limits, Outcome, Stopped, Verdict};
+use crate::engine::{Child, Engine, EngineTables, Limits, Outcome, Stopped, Verdict};
 use crate::numbers::Numbers;
 use crate::samples::Samples;
 use crate::table::{Namespace, Table};
@@ -107,7 +107,8 @@ impl KalahEngine {
         };
         let children = match self.claims.expand(claim)? {
             Expansion::Open(edges) => {
-                let children = edges.into_iter().map(|edge| Ok((edge.claim.clone(), numbers(&edge.claim)?)));
+                let children =
+                    edges.into_iter().map(|edge| Ok(Child { numbers: numbers(&edge.claim)?, edge }));
                 children.collect::<Result<Vec<_>, ClaimError>>()?
             }
             Expansion::Decided(_) => Vec::new(),
@@ -155,7 +156,7 @@ impl Engine for KalahEngine {
     fn learn(&mut self, fact: &Fact) -> Result<(), ClaimError> {
         let (board, margin) = self.claims.decode(&fact.claim)?;
         let (stop, progress) = Default::default();
-        let limits = Limits { nodes: 0, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+        let limits = Limits { nodes: 0, ..Limits::endless(&stop, &progress) };
         // Tables that nobody searches with are not brought back for it.
         if let Some(tables) = self.at_hand() {
             self.search(&tables, &limits).learn(Decided {

@@ -471,7 +471,7 @@ mod tests {
     /// Expands entries as a level of its own; gives the next level in order.
     fn expand(counter: &Counter, entries: &[Entry], memory: usize) -> Result<Vec<Entry>, CountError> {
         let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-        let limits = &Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+        let limits = &Limits::endless(&stop, &progress);
         let shelf = &Shelf::new(usize::MAX, None);
         let driver = Driver { counter, means: Means { memory, ..Means::threads(2) }, limits, shelf };
         let slots = entries

@@ -48,7 +48,7 @@ pub fn built(bytes: usize) -> Arc<dyn StripTables> {
 /// The plan's answer and the nodes it took, without a budget.
 pub fn answer(plan: &dyn Plan, engine: &mut dyn Engine) -> Result<(Answer, u64), EvaluateError> {
     let (stop, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let limits = Limits { nodes: u64::MAX, report_work_min: u64::MAX, stop: &stop, progress: &progress };
+    let limits = Limits::endless(&stop, &progress);
     let answer = evaluate(plan, engine, &limits)?;
     Ok((answer, progress.into_inner()))
 }

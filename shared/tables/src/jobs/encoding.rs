@@ -11,17 +11,22 @@
 //! ```
 
 use super::record::{
-    ClaimRecord, Epoch, JobId, JobRecord, JobStatus, LeaseRecord, Loaded, PartId, PartRecord, Task, Write,
+    Children, ClaimRecord, Epoch, JobId, JobRecord, JobStatus, LeaseRecord, Loaded, PartId, PartRecord, Task,
+    Write,
 };
 use crate::codec::{CodecError, Reader, RecordKind, Writer};
 use crate::error::StorageError;
 use crate::layout::{Change, Family};
-use grundy_games::claim::{Claim, SUBJECT_BYTES_MAX, Subject};
+use grundy_games::claim::{Claim, Edge, Polarity, SUBJECT_BYTES_MAX, Subject};
 use grundy_games::problem::Fields;
+use grundy_search::engine::Child;
 use grundy_search::numbers::{INFINITE, Numbers};
 
-/// The layout of all records here but for parts.
+/// The layout of all records here but for claims and parts.
 const FORMAT: u8 = 1;
+
+/// The layout of claims. The first had no children but those of the rules.
+const CLAIM_FORMAT: u8 = 2;
 
 /// The layout of parts. The first had a total in place of shares by finish.
 const PART_FORMAT: u8 = 2;
@@ -241,7 +246,11 @@ fn decode<T>(
     value: &[u8],
     fields: impl FnOnce(&mut Reader<'_>) -> Result<T, CodecError>,
 ) -> Result<T, CodecError> {
-    let format = if kind == RecordKind::Part { PART_FORMAT } else { FORMAT };
+    let format = match kind {
+        RecordKind::Claim => CLAIM_FORMAT,
+        RecordKind::Part => PART_FORMAT,
+        _ => FORMAT,
+    };
     let mut reader = Reader::open(kind, format, key, value)?;
     let record = fields(&mut reader)?;
     reader.finish()?;
@@ -292,14 +301,27 @@ fn decode_job(reader: &mut Reader<'_>) -> Result<JobRecord, CodecError> {
 }
 
 fn encode_claim(record: &ClaimRecord) -> Writer {
-    let ClaimRecord { truth, expanded, numbers, work, searches, source } = record;
-    let mut writer = Writer::new(FORMAT);
+    let ClaimRecord { truth, children, numbers, work, searches, source } = record;
+    let mut writer = Writer::new(CLAIM_FORMAT);
     writer.u8(match truth {
         None => 0,
         Some(false) => 1,
         Some(true) => 2,
     });
-    writer.bool(*expanded).u32(numbers.proof).u32(numbers.disproof).u64(*work).u32(*searches).text(source);
+    match children {
+        Children::None => writer.u8(0),
+        Children::OfRules => writer.u8(1),
+        Children::Found(children) => {
+            writer.u8(2).u64(children.len() as u64);
+            for Child { edge, numbers } in children {
+                let Edge { polarity, claim } = edge;
+                writer.bool(*polarity == Polarity::Opposite).bytes(claim.subject.as_bytes());
+                writer.i16(claim.parameter).u32(numbers.proof).u32(numbers.disproof);
+            }
+            &mut writer
+        }
+    };
+    writer.u32(numbers.proof).u32(numbers.disproof).u64(*work).u32(*searches).text(source);
     writer
 }
 
@@ -310,14 +332,37 @@ fn decode_claim(reader: &mut Reader<'_>) -> Result<ClaimRecord, CodecError> {
         2 => Some(true),
         found => return Err(reader.invalid(1, "truth", found.into())),
     };
-    let expanded = reader.bool("expanded flag")?;
+    let children = match reader.u8("kind of children")? {
+        0 => Children::None,
+        1 => Children::OfRules,
+        2 => {
+            // Not reserved ahead: the count may be anything, the bytes behind it may not.
+            let count = reader.u64("number of children")?;
+            Children::Found((0..count).map(|_| decode_child(reader)).collect::<Result<_, _>>()?)
+        }
+        found => return Err(reader.invalid(1, "kind of children", found.into())),
+    };
+    let numbers = decode_numbers(reader)?;
+    let (work, searches) = (reader.u64("work")?, reader.u32("searches")?);
+    Ok(ClaimRecord { truth, children, numbers, work, searches, source: reader.text("source")? })
+}
+
+fn decode_child(reader: &mut Reader<'_>) -> Result<Child, CodecError> {
+    let polarity = if reader.bool("polarity")? { Polarity::Opposite } else { Polarity::Same };
+    let subject = reader.bytes("subject")?;
+    let length = subject.len();
+    let subject = Subject::new(subject).map_err(|_| reader.invalid(length, "subject", length as u64))?;
+    let parameter = reader.i16("parameter")?;
+    let edge = Edge { polarity, claim: Claim { subject, parameter } };
+    Ok(Child { edge, numbers: decode_numbers(reader)? })
+}
+
+fn decode_numbers(reader: &mut Reader<'_>) -> Result<Numbers, CodecError> {
     let mut number = |expected| match reader.u32(expected)? {
         number if number <= INFINITE => Ok(number),
         found => Err(reader.invalid(4, expected, found.into())),
     };
-    let numbers = Numbers { proof: number("proof number")?, disproof: number("disproof number")? };
-    let (work, searches) = (reader.u64("work")?, reader.u32("searches")?);
-    Ok(ClaimRecord { truth, expanded, numbers, work, searches, source: reader.text("source")? })
+    Ok(Numbers { proof: number("proof number")?, disproof: number("disproof number")? })
 }
 
 fn encode_lease(record: &LeaseRecord) -> Writer {

@@ -34,12 +34,21 @@ fn job_records() -> impl Strategy<Value = JobRecord> {
     })
 }
 
+fn children() -> impl Strategy<Value = Children> {
+    let numbers = (0..=INFINITE, 0..=INFINITE).prop_map(|(proof, disproof)| Numbers { proof, disproof });
+    let child = (claims(), any::<bool>(), numbers).prop_map(|(claim, same, numbers)| {
+        let polarity = if same { Polarity::Same } else { Polarity::Opposite };
+        Child { edge: Edge { polarity, claim }, numbers }
+    });
+    prop_oneof![Just(Children::None), Just(Children::OfRules), vec(child, 0..9).prop_map(Children::Found),]
+}
+
 fn claim_records() -> impl Strategy<Value = ClaimRecord> {
     let numbers = (0..=INFINITE, 0..=INFINITE).prop_map(|(proof, disproof)| Numbers { proof, disproof });
-    (any::<Option<bool>>(), any::<bool>(), numbers, any::<u64>(), any::<u32>(), ".*").prop_map(
-        |(truth, expanded, numbers, work, searches, source)| ClaimRecord {
+    (any::<Option<bool>>(), children(), numbers, any::<u64>(), any::<u32>(), ".*").prop_map(
+        |(truth, children, numbers, work, searches, source)| ClaimRecord {
             truth,
-            expanded,
+            children,
             numbers,
             work,
             searches,
@@ -253,7 +262,7 @@ fn the_documented_examples_are_right() {
             claim.clone(),
             ClaimRecord {
                 truth: Some(true),
-                expanded: false,
+                children: Children::None,
                 numbers: Numbers::decided(true),
                 work: 1500,
                 searches: 1,

@@ -2,6 +2,7 @@
 
 use grundy_games::claim::Claim;
 use grundy_games::problem::Fields;
+use grundy_search::engine::Child;
 use grundy_search::numbers::Numbers;
 
 /// A job's number within one data directory; numbers start at 1 and are never used again.
@@ -51,8 +52,8 @@ pub struct JobRecord {
 pub struct ClaimRecord {
     /// Its truth, when decided.
     pub truth: Option<bool>,
-    /// Whether it is part of the proof graph with its children (an interior node).
-    pub expanded: bool,
+    /// What it hangs on, if it is an inner node of the proof graph.
+    pub children: Children,
     /// Its last numbers.
     pub numbers: Numbers,
     /// Nodes searched under leases of this claim, or what a fact was reported to have cost.
@@ -61,6 +62,18 @@ pub struct ClaimRecord {
     pub searches: u32,
     /// Who decided it: the worker's name; empty while open.
     pub source: String,
+}
+
+/// What a claim hangs on in the proof graph.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Children {
+    /// Nothing: it is a leaf, or decided.
+    #[default]
+    None,
+    /// What the rules say.
+    OfRules,
+    /// What the search of a worker went on with, with the numbers at that time.
+    Found(Vec<Child>),
 }
 
 /// A lease that was open when it was written: on restart it gets a grace period.
