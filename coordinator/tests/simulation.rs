@@ -91,7 +91,7 @@ fn virtual_time_is_accounted_for() {
 
 #[test]
 fn two_workers_are_faster_than_one_where_there_is_work_for_two() {
-    with_setting(fields("cram", "", "4x7", ""), 1, false, |setting| {
+    with_setting(fields("cram", "", "3x13", ""), 1, false, |setting| {
         // Leases of the usual size at the usual speed: otherwise most of the time goes by on the way.
         let (fields, options) = (setting.fields.clone(), Options::default());
         let nodes_per_second = NonZeroU64::MIN.saturating_add(9_999);

@@ -51,6 +51,8 @@ pub struct Pace {
     scale: (u64, u64),
     /// A leaf is left when another one looks better by one part in so many: what the game's own search goes by.
     switch: u32,
+    /// So many times cheaper facts than the options say are reported: where budgets are far larger than most searches.
+    report_scale: u64,
     /// Whether claims are split when they turn out to be hard; else only for workers that have nothing to
     /// do. A best-first search is steered by its open children's numbers; a depth-first search orders moves better than such
     /// numbers tell, and does best with whole claims.
@@ -60,14 +62,13 @@ pub struct Pace {
 /// A thread that is alone has nobody to share with: its leases are so many times as large, for a split costs it what its search remembers of its own way.
 const LONE_STRETCH: u64 = 256;
 
+/// Fewer threads than this get larger leases, so that there are about as many in all: each begins with the dearest nodes, those next to its claim, and
+/// costs a round trip.
+const THREADS_FEW: u64 = 32;
+
 /// So many threads get leases of the plain size. When there are more, leases grow with their number, or the coordinator would have
 /// thousands of results a second to sync.
 const THREADS_PLAIN: u64 = 64;
-
-/// How many times the plain size leases have to be for so many threads, for the coordinator's sake.
-fn crowd(threads: u32) -> u64 {
-    u64::from(threads).div_ceil(THREADS_PLAIN).max(1)
-}
 
 /// A claim's budget doubles with each search so often, if it cannot be split.
 const BUDGET_DOUBLINGS_MAX: u32 = 3;
@@ -79,18 +80,22 @@ impl Pace {
     fn of(problem: &Problem) -> Self {
         match problem {
             // A core searches a million of these a second, and its search is best left alone.
-            Problem::Kalah(_) => Self { scale: (128, 1), switch: 1, splits: false },
+            Problem::Kalah(_) => Self { scale: (128, 1), switch: 1, report_scale: 12, splits: false },
             // Many transpositions: the finer the leases, the less is searched that a decision elsewhere makes useless.
-            Problem::Konane(_) => Self { scale: (1, 10), switch: 1, splits: true },
+            Problem::Konane(_) => Self { scale: (1, 10), switch: 1, report_scale: 1, splits: true },
             // A core searches some ten thousand a second: were its leases not small, most workers would wait while the first ones run.
-            Problem::Cram(_) => Self { scale: (1, 100), switch: 4, splits: true },
-            Problem::Peg(_) => Self { scale: (1, 1), switch: 1, splits: true },
+            Problem::Cram(_) => Self { scale: (1, 100), switch: 4, report_scale: 1, splits: true },
+            Problem::Peg(_) => Self { scale: (1, 1), switch: 1, report_scale: 1, splits: true },
         }
     }
 
     /// How many times as large as plain ones leases are for so many threads in all.
     fn stretch(self, threads: u32) -> u64 {
-        if threads <= 1 && self.splits { LONE_STRETCH } else { crowd(threads) }
+        match u64::from(threads) {
+            _ if !self.splits => 1,
+            0 | 1 => LONE_STRETCH,
+            threads => (THREADS_FEW / threads).max(threads.div_ceil(THREADS_PLAIN)),
+        }
     }
 
     /// So many nodes of the options, in the game's own.
@@ -237,11 +242,14 @@ impl Job {
                     claims.graph.choose(&claims.in_flight, worker, claims.pace.switch)?;
                 let node = claims.graph.node(id);
                 let plain = claims.pace.nodes(options.budget_nodes);
-                let budget = plain.saturating_mul(claims.pace.stretch(threads));
-                let budget_nodes = budget.saturating_mul(1 << node.searches.min(BUDGET_DOUBLINGS_MAX));
-                let leave =
-                    Leave { thresholds, nodes_min: plain.saturating_mul(crowd(threads)) / LEAVE_SHARE };
-                let report_work_min = (plain / options.report_share).max(1);
+                // As long as there are not leaves for all, they are to come soon.
+                let is_starting = threads > 1 && claims.graph.active() < 2 * u64::from(threads);
+                let stretch = if is_starting { 1 } else { claims.pace.stretch(threads) };
+                let first = plain.saturating_mul(stretch);
+                let budget_nodes = first.saturating_mul(1 << node.searches.min(BUDGET_DOUBLINGS_MAX));
+                let leave = Leave { thresholds, nodes_min: first / LEAVE_SHARE };
+                let report_share = options.report_share.saturating_mul(claims.pace.report_scale);
+                let report_work_min = (plain / report_share.max(1)).max(1);
                 let claim = node.claim.clone();
                 let spec = TaskSpec::Claim { claim: claim.clone(), budget_nodes, leave, report_work_min };
                 let warm_for = claims.graph.last_worker(id).filter(|last| *last != worker).map(str::to_owned);
