@@ -424,21 +424,12 @@ impl<R: Fn(Token, Reply) -> bool> Actor<R> {
 mod tests {
     use super::*;
     use grundy_games::problem::Fields;
-    use grundy_tables::jobs::record::{JobRecord, JobStatus, Task};
+    use grundy_tables::jobs::record::{JobRecord, Task};
 
     #[test]
     fn of_a_batch_s_records_of_a_job_the_last_one_is_written() {
         let [game, rules, position, question] = ["cram", "", "..", "nimber"].map(str::to_owned);
-        let record = JobRecord {
-            fields: Fields { game, rules, position, question },
-            submitted_unix_ms: 0,
-            status: JobStatus::Running,
-            nodes: 0,
-            results: 0,
-            leases: 0,
-            leases_lost: 0,
-            active_ms: 0,
-        };
+        let record = JobRecord::new(Fields { game, rules, position, question }, 0);
         let job = |id, nodes| Write::Job(JobId(id), JobRecord { nodes, ..record.clone() });
         let other = Write::LeaseEnd(JobId(1), Task::Part(PartId { stage: 0, part: 0 }));
         let mut writes = vec![job(1, 1), job(2, 1), other.clone(), job(1, 2), other.clone(), job(1, 3)];

@@ -28,16 +28,7 @@ impl Core {
             Some(id) => id,
             None => {
                 let id = JobId(self.jobs.last_key_value().map_or(1, |(id, _)| id.0 + 1));
-                let record = JobRecord {
-                    fields: fields.clone(),
-                    submitted_unix_ms: unix_ms,
-                    status: JobStatus::Running,
-                    nodes: 0,
-                    results: 0,
-                    leases: 0,
-                    leases_lost: 0,
-                    active_ms: 0,
-                };
+                let record = JobRecord::new(fields.clone(), unix_ms);
                 let job = Job::new(id, record, Vec::new(), Vec::new(), &self.options)
                     .map_err(CoreError::Problem)?;
                 self.jobs.insert(id, job);

@@ -67,7 +67,7 @@ pub(super) fn check(directory: &Path, loaded: &Loaded, fields: &Fields) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use grundy_tables::jobs::record::{JobId, JobRecord, JobStatus};
+    use grundy_tables::jobs::record::{JobId, JobRecord};
 
     fn fields(game: &str, rules: &str, position: &str, question: &str) -> Fields {
         let [game, rules, position, question] = [game, rules, position, question].map(str::to_owned);
@@ -100,16 +100,7 @@ mod tests {
     #[test]
     fn another_problem_is_refused_with_the_difference() {
         let ours = fields("cram", "", "...", "nimber");
-        let job = |fields| JobRecord {
-            fields,
-            submitted_unix_ms: 0,
-            status: JobStatus::Running,
-            nodes: 0,
-            results: 0,
-            leases: 0,
-            leases_lost: 0,
-            active_ms: 0,
-        };
+        let job = |fields| JobRecord::new(fields, 0);
         let loaded = |fields| Loaded { jobs: vec![(JobId(1), job(fields))], ..Loaded::default() };
         let directory = Path::new("d");
         assert_eq!(check(directory, &Loaded::default(), &ours), Ok(()));

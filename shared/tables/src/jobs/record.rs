@@ -47,6 +47,15 @@ pub struct JobRecord {
     pub active_ms: u64,
 }
 
+impl JobRecord {
+    /// A job that is submitted now, of which nothing is done.
+    pub fn new(fields: Fields, submitted_unix_ms: u64) -> Self {
+        let (nodes, results, leases, leases_lost, active_ms) = (0, 0, 0, 0, 0);
+        let status = JobStatus::Running;
+        Self { fields, submitted_unix_ms, status, nodes, results, leases, leases_lost, active_ms }
+    }
+}
+
 /// What is known of one claim.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClaimRecord {
