@@ -17,6 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .file_descriptor_set();
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     std::fs::write(out.join("grundy_descriptor.bin"), descriptors.encode_to_vec())?;
-    tonic_prost_build::configure().compile_fds(descriptors)?;
+    // Entries go to many listeners at a time, and are not copied for each.
+    tonic_prost_build::configure().bytes(".grundy.v1.Told.entries").compile_fds(descriptors)?;
     Ok(())
 }

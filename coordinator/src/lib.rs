@@ -23,3 +23,4 @@ mod log;
 pub mod server;
 pub mod service;
 pub mod simulate;
+pub mod tide;

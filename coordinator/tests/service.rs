@@ -11,7 +11,7 @@ use grundy_tables::{Durability, JobStorage, MemoryJobs, StorageError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use support::{Coordinator, TestResult, message, problem, registration};
+use support::{Coordinator, TestResult, Worker, message, problem, registration};
 use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -394,5 +394,106 @@ async fn one_sync_serves_many_callers() -> TestResult {
     let commits = storage.1.load(Ordering::Relaxed);
     assert!(commits < CALLERS / 2, "{commits} commits for {CALLERS} callers");
     assert_eq!(storage.load()?.jobs.len(), CALLERS);
+    Ok(coordinator.server.stop().await?)
+}
+
+/// A call to Exchange: what it says goes into the sender, and it hears what comes out of the stream.
+type Exchange = (tokio::sync::mpsc::Sender<v1::ExchangeRequest>, tonic::Streaming<v1::ExchangeResponse>);
+
+async fn exchange(worker: &mut Worker) -> Result<Exchange, tonic::Status> {
+    let (sender, requests) = tokio::sync::mpsc::channel(8);
+    let hello = v1::exchange_request::Message::Session(worker.session.clone());
+    sender.try_send(v1::ExchangeRequest { message: Some(hello) }).expect("there is room");
+    let responses = worker.client.exchange(tokio_stream::wrappers::ReceiverStream::new(requests)).await?;
+    Ok((sender, responses.into_inner()))
+}
+
+fn told(entries: Vec<u8>) -> v1::Told {
+    v1::Told { namespace: "cram".to_owned(), crc32c: crc32c::crc32c(&entries), entries: entries.into() }
+}
+
+fn says(told: v1::Told) -> v1::ExchangeRequest {
+    v1::ExchangeRequest { message: Some(v1::exchange_request::Message::Told(told)) }
+}
+
+#[tokio::test]
+async fn what_one_worker_tells_all_others_hear() -> TestResult {
+    let coordinator = coordinator().await?;
+    let mut workers = Vec::new();
+    for name in ["a", "b", "c"] {
+        workers.push(coordinator.worker(name).await?);
+    }
+    let (tell, mut hear) = exchange(&mut workers[0]).await?;
+    let alone = hear.message().await?.ok_or("an answer at once")?;
+    assert_eq!((alone.work_min, alone.told), (u64::MAX, None), "nobody else is there");
+    let (_tell_b, mut hear_b) = exchange(&mut workers[1]).await?;
+    let (tell_c, mut hear_c) = exchange(&mut workers[2]).await?;
+    // It is told when the second comes, and again when the third does.
+    for _ in 0..2 {
+        assert_eq!(hear.message().await?.map(|response| response.work_min), Some(1));
+    }
+    let entries = told(vec![7; 2 * 26]);
+    tell.send(says(entries.clone())).await?;
+    for hear in [&mut hear_b, &mut hear_c] {
+        let heard = loop {
+            let response = hear.message().await?.ok_or("the call goes on")?;
+            if let Some(told) = response.told {
+                break told;
+            }
+        };
+        assert_eq!(heard, entries);
+    }
+    // Who tells does not hear it; what it hears next is another's.
+    tell_c.send(says(told(vec![9; 26]))).await?;
+    assert_eq!(hear.message().await?.and_then(|response| response.told), Some(told(vec![9; 26])));
+    drop((tell_c, hear_c));
+    drop((_tell_b, hear_b));
+    loop {
+        if hear.message().await?.ok_or("the call goes on")?.work_min == u64::MAX {
+            break;
+        }
+    }
+    // An open call does not keep the coordinator from stopping.
+    let stopped = tokio::time::Instant::now();
+    coordinator.server.stop().await?;
+    assert!(stopped.elapsed() < Duration::from_secs(2), "{:?}", stopped.elapsed());
+    Ok(())
+}
+
+#[tokio::test]
+async fn entries_that_cannot_be_are_refused() -> TestResult {
+    let coordinator = coordinator().await?;
+    let mut worker = coordinator.worker("a").await?;
+    let sum = |entries: Vec<u8>| v1::Told { crc32c: 1, ..told(entries) };
+    let named = |bytes: usize| v1::Told { namespace: "n".repeat(bytes), ..told(vec![0; 26]) };
+    for (message, words) in [
+        (says(told(vec![0; 25])), "field told.entries: 25 bytes"),
+        (says(told(vec![0; 26 * 4097])), "field told.entries: 4097 entries, at most 4096"),
+        (says(sum(vec![0; 26])), "field told.crc32c: "),
+        (says(named(0)), "field told.namespace: 0 bytes"),
+        (says(named(257)), "field told.namespace: 257 bytes"),
+        (v1::ExchangeRequest { message: None }, "field message is missing"),
+    ] {
+        let (tell, mut hear) = exchange(&mut worker).await?;
+        tell.send(message).await?;
+        let status = loop {
+            match hear.message().await {
+                Ok(response) => drop(response.ok_or("an error, not the end")?),
+                Err(status) => break status,
+            }
+        };
+        assert_eq!(status.code(), Code::InvalidArgument);
+        assert!(status.message().starts_with(words), "{}", status.message());
+    }
+    // Who did not register, and who does not say who it is.
+    worker.session.incarnation += 1;
+    let refused = exchange(&mut worker).await.expect_err("another run has the name");
+    assert_eq!(refused.code(), Code::Aborted, "{refused}");
+    worker.session.worker = "stranger".to_owned();
+    let refused = exchange(&mut worker).await.expect_err("nobody registered under that name");
+    assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
+    let refused = worker.client.exchange(tokio_stream::iter([says(told(vec![0; 26]))])).await;
+    let refused = refused.expect_err("who calls is not said");
+    assert!(refused.message().contains("expected the session"), "{refused}");
     Ok(coordinator.server.stop().await?)
 }

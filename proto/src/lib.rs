@@ -22,4 +22,4 @@ pub mod v1 {
 pub const DESCRIPTOR_SET: &[u8] = tonic::include_file_descriptor_set!("grundy_descriptor");
 
 /// The version of the worker protocol. A coordinator refuses a worker of another version at Register.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;

@@ -12,6 +12,12 @@ pub const CHUNK_BYTES_MAX: usize = 1 << 20;
 /// outgrown the machines.
 pub const PART_BYTES_MAX: usize = 128 << 20;
 
+/// The most entries of a table in one message: some 100 KB.
+pub const TOLD_MAX: usize = 1 << 12;
+
+/// The longest name of a table's namespace, in bytes.
+pub const NAMESPACE_BYTES_MAX: usize = 256;
+
 /// The most facts in one message.
 pub const FACTS_MAX: usize = 256;
 

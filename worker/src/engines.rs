@@ -4,6 +4,7 @@ use crate::backoff::{delay, jitter};
 use crate::counting::{self, PartError};
 use crate::drain::Drain;
 use crate::error::WorkerError;
+use crate::exchange::Exchange;
 use crate::facts::FactBook;
 use crate::helping::{Helping, TURN_NODES};
 use crate::leases::{Epoch, Held, JobId, LeaseId, Leases};
@@ -12,7 +13,9 @@ use crate::session::{Client, Ended, Patience, Registration, Session};
 use grundy_games::claim::Claim;
 use grundy_games::problem::{Approach, Fields, Problem};
 use grundy_proto::{convert, limits, v1};
-use grundy_search::engine::{Engine, EngineTables, FACTS_MAX, Leave, Limits, Outcome, Verdict, engine_for};
+use grundy_search::engine::{
+    Engine, EngineTables, FACTS_MAX, Leave, Limits, Outcome, Verdict, engine_for, tell_work_min,
+};
 use grundy_search::numbers::Numbers;
 use grundy_search::peg::{CountError, Counter};
 use grundy_search::table::{Namespace, Table};
@@ -67,6 +70,8 @@ pub struct Shared {
     pub outbox: Arc<Outbox>,
     /// The table.
     pub table: Arc<TieredTable>,
+    /// The table as engines see it, and what is told of it.
+    pub exchange: Exchange,
     /// Makes engines.
     pub engines: Arc<EngineFactory>,
 }
@@ -90,7 +95,8 @@ impl Shared {
             self.drain.fail(error.into());
             TaskError::Stopped
         })?;
-        Ok((self.engines)(problem, namespace, Arc::clone(&self.table) as Arc<dyn Table>))
+        self.exchange.follow(plan.rules().namespace(), namespace, tell_work_min(problem));
+        Ok((self.engines)(problem, namespace, self.exchange.table()))
     }
 }
 

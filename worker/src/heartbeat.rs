@@ -127,6 +127,7 @@ impl Summary {
         let leases = shared.leases.len();
         let TableStatistics { hits, misses, dropped, disk_writes, read_back, .. } = shared.table.statistics();
         let entries = shared.table.entries_on_disk();
+        let (told, heard) = shared.exchange.counts();
         info!(
             event = "summary",
             leases,
@@ -139,6 +140,8 @@ impl Summary {
             dropped,
             disk_writes,
             read_back,
+            told,
+            heard,
             "working"
         );
         *self = Self { last: Instant::now(), nodes };

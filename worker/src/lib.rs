@@ -18,6 +18,7 @@ pub mod counting;
 pub mod drain;
 pub mod engines;
 pub mod error;
+pub mod exchange;
 pub mod facts;
 pub mod heartbeat;
 mod helping;
@@ -33,6 +34,7 @@ pub use engines::EngineFactory;
 pub use error::{Exit, WorkerError};
 
 use engines::{EngineThread, Shared, guarded};
+use exchange::Exchange;
 use facts::FactBook;
 use grundy_tables::{EndgameMemory, EndgameTables, TableStatistics, WorkerMemory, split_memory};
 use helping::Helping;
@@ -131,6 +133,7 @@ pub fn run_with(
         threads: options.threads,
         outbox: Arc::new(outbox),
         table: Arc::clone(&storage.table),
+        exchange: Exchange::new(Arc::clone(&storage.table)),
         engines: engines(&memory),
     });
     let worked = work(&shared, &runtime, options.threads);
@@ -153,6 +156,7 @@ pub fn run_with(
         failed_writes,
     } = statistics;
     let entries = storage.table.entries_on_disk();
+    let (told, heard) = shared.exchange.counts();
     info!(
         event = "end",
         results,
@@ -167,6 +171,8 @@ pub fn run_with(
         read_back,
         corrupt,
         failed_writes,
+        told,
+        heard,
         "ended"
     );
     shared.contradicted();
@@ -185,6 +191,7 @@ pub fn run_with(
 fn work(shared: &Arc<Shared>, runtime: &Runtime, threads: u32) -> Result<(), WorkerError> {
     let (end_heartbeat, heartbeat_ended) = watch::channel(false);
     let heartbeat = start_heartbeat(Arc::clone(shared), heartbeat_ended)?;
+    runtime.spawn(exchange::run(Arc::clone(shared)));
     let stopper = Arc::clone(shared);
     runtime.spawn(async move {
         stopper.drain.begins().await;

@@ -236,15 +236,15 @@ fn usual_speed(game: Game) -> NonZeroU64 {
 }
 
 /// One row of the table.
-struct Row([String; 12]);
+struct Row([String; 13]);
 
 impl Row {
-    const WIDTHS: [usize; 12] = [7, 11, 9, 9, 6, 9, 6, 6, 9, 10, 10, 9];
+    const WIDTHS: [usize; 13] = [7, 11, 9, 9, 6, 9, 6, 6, 9, 10, 10, 9, 11];
 
     fn heading() -> Self {
         let names = [
             "workers", "seconds", "speed-up", "of first", "effic.", "overhead", "lost", "idle", "leases",
-            "messages", "KiB", "facts",
+            "messages", "KiB", "facts", "told",
         ];
         Self(names.map(str::to_owned))
     }
@@ -265,6 +265,7 @@ impl Row {
             m.messages.to_string(),
             (m.bytes / 1024).to_string(),
             m.facts.to_string(),
+            m.told.to_string(),
         ])
     }
 }

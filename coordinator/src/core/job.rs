@@ -59,12 +59,16 @@ pub struct Pace {
     splits: bool,
 }
 
-/// A thread that is alone has nobody to share with: its leases are so many times as large, for a split costs it what its search remembers of its own way.
-const LONE_STRETCH: u64 = 256;
-
 /// Fewer threads than this get larger leases, so that there are about as many in all: each begins with the dearest nodes, those next to its claim, and
 /// costs a round trip.
 const THREADS_FEW: u64 = 32;
+
+/// Very few threads get far larger ones, this by the third power of their number: what a search remembers of its own way is worth more then than what
+/// the others could do with a part of it. One thread has nobody to share with.
+const STRETCH_VERY_FEW: u64 = 2048;
+
+/// The most that leases are stretched.
+const STRETCH_MAX: u64 = 256;
 
 /// So many threads get leases of the plain size. When there are more, leases grow with their number, or the coordinator would have
 /// thousands of results a second to sync.
@@ -91,11 +95,12 @@ impl Pace {
 
     /// How many times as large as plain ones leases are for so many threads in all.
     fn stretch(self, threads: u32) -> u64 {
-        match u64::from(threads) {
-            _ if !self.splits => 1,
-            0 | 1 => LONE_STRETCH,
-            threads => (THREADS_FEW / threads).max(threads.div_ceil(THREADS_PLAIN)),
+        let threads = u64::from(threads).max(1);
+        if !self.splits {
+            return 1;
         }
+        let very_few = STRETCH_VERY_FEW / threads.saturating_pow(3);
+        very_few.min(STRETCH_MAX).max(THREADS_FEW / threads).max(threads.div_ceil(THREADS_PLAIN))
     }
 
     /// So many nodes of the options, in the game's own.

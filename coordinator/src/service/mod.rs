@@ -1,6 +1,7 @@
 //! The gRPC services: messages in, checks, one question to the core, messages out.
 
 pub(crate) mod convert;
+mod relay;
 mod runs;
 pub mod status;
 pub mod user;

@@ -1,6 +1,7 @@
 //! What workers call.
 
 use super::convert;
+use super::relay::Relay;
 use super::runs;
 use super::status::ServiceError;
 use crate::actor::Handle;
@@ -10,6 +11,7 @@ use grundy_proto::v1::worker_service_server::WorkerService;
 use grundy_proto::{PROTOCOL_VERSION, limits, v1};
 use grundy_tables::jobs::record::JobId;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -19,12 +21,13 @@ const REASON_BYTES_MAX: usize = 1024;
 /// The worker service.
 pub struct Workers {
     handle: Handle,
+    relay: Arc<Relay>,
 }
 
 impl Workers {
     /// The service in front of a coordinator.
     pub fn new(handle: Handle) -> Self {
-        Self { handle }
+        Self { handle, relay: Arc::new(Relay::new()) }
     }
 
     async fn register(&self, request: v1::RegisterRequest) -> Result<v1::RegisterResponse, ServiceError> {
@@ -131,6 +134,7 @@ impl Workers {
 
 #[tonic::async_trait]
 impl WorkerService for Workers {
+    type ExchangeStream = ReceiverStream<Result<v1::ExchangeResponse, Status>>;
     type FetchRunsStream = ReceiverStream<Result<v1::RunChunk, Status>>;
 
     async fn register(
@@ -170,6 +174,14 @@ impl WorkerService for Workers {
         request: Request<v1::FetchRunsRequest>,
     ) -> Result<Response<Self::FetchRunsStream>, Status> {
         Ok(Response::new(runs::fetch(&self.handle, request.into_inner()).await?))
+    }
+
+    async fn exchange(
+        &self,
+        request: Request<Streaming<v1::ExchangeRequest>>,
+    ) -> Result<Response<Self::ExchangeStream>, Status> {
+        let relay = Arc::clone(&self.relay);
+        Ok(Response::new(relay.exchange(&self.handle, request.into_inner()).await?))
     }
 
     async fn release(

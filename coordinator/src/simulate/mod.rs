@@ -12,9 +12,10 @@
 //!   plot    speed-up and efficiency as a picture
 //! ```
 //!
-//! A search is done in slices of a heartbeat's length, each at the moment at which it begins. So a worker learns facts, and that its lease has
-//! lapsed, at heartbeats, as real ones do. What its tables know of the rest of a slice when its lease lapses, it knows too early; the
-//! simulation flatters in that, and in what takes no time in it: building endgame databases, reading and merging a count's runs.
+//! A search is done in slices of a fiftieth of a second or a little more, each at the moment at which it begins. A worker hears what others tell of
+//! their tables between slices; facts, and that its lease has lapsed, it learns with the replies to its heartbeats, as real ones do. What its tables
+//! know of the rest of a slice when its lease lapses, it knows too early; the simulation flatters in that, and in what takes no time in it: building
+//! endgame databases, reading and merging a count's runs, and writing and reading what is told.
 //!
 //! No thread, socket, disk or real clock may enter here.
 
@@ -31,10 +32,14 @@ use grundy_search::engine::{Engine, EngineTables, Limits, engine_for};
 use grundy_search::evaluate::{EvaluateError, evaluate};
 use grundy_search::peg::{CountError, Counter, Means, count_within};
 use grundy_search::table::{Namespace, Table};
+use grundy_tables::{RamTable, Telling};
 use serde::Serialize;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// All virtual tables know the job's claims by this number.
+const NAMESPACE: Namespace = Namespace(0);
 
 /// What does not change with the number of workers.
 pub struct Setting<'a> {
@@ -54,10 +59,13 @@ pub struct Setting<'a> {
     pub stop: &'a AtomicBool,
 }
 
+/// A virtual worker's table.
+type OwnTable = Arc<Telling<RamTable>>;
+
 /// What an engine searches with.
 pub struct WorkerTables {
     /// Its transposition table.
-    pub table: Arc<dyn Table>,
+    pub table: OwnTable,
     /// Endgame databases, and the tables that a game's engines share within a process.
     pub shared: Arc<dyn EngineTables>,
 }
@@ -83,6 +91,8 @@ pub struct Measurement {
     pub bytes: u64,
     /// Facts told to workers that did not find them, each time.
     pub facts: u64,
+    /// Table entries told to workers that did not find them, each time.
+    pub told: u64,
     /// Steps of the coordinator's core.
     pub steps: u64,
 }
@@ -155,7 +165,7 @@ pub fn sequential(setting: &Setting<'_>) -> Result<u64, SimulationError> {
     let limits = Limits::endless(setting.stop, &progress);
     match problem.approach() {
         Approach::Claims(plan) => {
-            let mut engine = engine_of(setting, &problem, 1)?;
+            let (mut engine, _) = engine_of(setting, &problem, 1)?;
             match evaluate(&*plan, &mut *engine, &limits) {
                 // The budget has no end.
                 Err(EvaluateError::Undecided { .. }) => return Err(SimulationError::Stopped),
@@ -177,12 +187,13 @@ pub fn simulate(setting: &Setting<'_>, workers: NonZeroU32) -> Result<Measuremen
     world::World::new(setting, workers.get())?.run()
 }
 
-/// An engine of one worker among so many.
+/// An engine of one worker among so many, and its table.
 fn engine_of(
     setting: &Setting<'_>,
     problem: &Problem,
     workers: u32,
-) -> Result<Box<dyn Engine>, SimulationError> {
+) -> Result<(Box<dyn Engine>, OwnTable), SimulationError> {
     let WorkerTables { table, shared } = (setting.tables)(workers)?;
-    engine_for(problem, Namespace(0), table, &shared).ok_or(SimulationError::Memory { workers })
+    let engine = engine_for(problem, NAMESPACE, Arc::clone(&table) as Arc<dyn Table>, &shared);
+    Ok((engine.ok_or(SimulationError::Memory { workers })?, table))
 }

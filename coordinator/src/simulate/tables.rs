@@ -4,7 +4,7 @@ use super::{SimulationError, WorkerTables};
 use grundy_search::cram::tables::{Size, StripTable, StripTables};
 use grundy_search::engine::EngineTables;
 use grundy_search::kalah::tables::{KalahTables, KalahWish};
-use grundy_tables::RamTable;
+use grundy_tables::{RamTable, Telling};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The least of a worker's tables: for some thousand entries.
@@ -25,7 +25,7 @@ pub fn worker_tables(
         return Err(SimulationError::Memory { workers });
     }
     let table = RamTable::with_bytes(if is_kalah { WORKER_BYTES_MIN } else { own });
-    let table = Arc::new(table.map_err(|_| SimulationError::Memory { workers })?);
+    let table = Arc::new(Telling::new(table.map_err(|_| SimulationError::Memory { workers })?));
     let shared =
         Arc::new(OwnTables { databases: Arc::clone(databases), bytes: own, kalah: Mutex::default() });
     Ok(WorkerTables { table, shared })

@@ -1,12 +1,14 @@
 //! One virtual worker: its tables, its lease, and what it has searched of it.
 
-use super::{Setting, SimulationError, engine_of};
+use super::{OwnTable, Setting, SimulationError, engine_of};
 use crate::core::{Assignment, ClaimResult, LeaseId, LeaseProgress, PartSpec, Session, TaskSpec, Verdict};
 use grundy_games::claim::Fact;
 use grundy_games::problem::{Approach, Problem};
+use grundy_search::engine::tell_work_min;
 use grundy_search::engine::{self, Engine, FACTS_MAX, Leave, Limits};
 use grundy_search::peg::{Counter, encode_run, merge};
 use grundy_search::samples::Samples;
+use grundy_search::table::{Entry, Key};
 use grundy_tables::jobs::record::{PartId, PartRecord, Task};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -23,6 +25,10 @@ pub(super) struct VirtualWorker {
     /// What it works on.
     pub search: Option<Search>,
     solver: Option<Solver>,
+    /// Its table, once it has an engine.
+    table: Option<OwnTable>,
+    /// The least work of what its engine finds worth telling.
+    tell_work_min: u64,
 }
 
 enum Solver {
@@ -87,7 +93,7 @@ impl Search {
 impl VirtualWorker {
     /// A worker that has not registered yet.
     pub fn new(session: Session) -> Self {
-        Self { session, cursor: 0, search: None, solver: None }
+        Self { session, cursor: 0, search: None, solver: None, table: None, tell_work_min: u64::MAX }
     }
 
     /// Whether it follows the job's facts: from its first lease on, as real ones do.
@@ -115,7 +121,12 @@ impl VirtualWorker {
         if self.solver.is_none() {
             let problem = Problem::from_fields(&assignment.fields)?;
             self.solver = Some(match problem.approach() {
-                Approach::Claims(_) => Solver::Claims(engine_of(setting, &problem, workers)?),
+                Approach::Claims(_) => {
+                    let (engine, table) = engine_of(setting, &problem, workers)?;
+                    self.table = Some(table);
+                    self.tell_work_min = tell_work_min(&problem);
+                    Solver::Claims(engine)
+                }
                 Approach::Counting(problem) => Solver::Parts(Box::new(Counter::new(problem))),
             });
         }
@@ -131,6 +142,25 @@ impl VirtualWorker {
             samples: Samples::default(),
         });
         Ok(learned)
+    }
+
+    /// What its table has to tell of since the last call.
+    pub fn told(&self) -> Vec<(Key, Entry)> {
+        self.table.as_ref().map(|table| table.take()).unwrap_or_default()
+    }
+
+    /// Takes in what others told.
+    pub fn hear(&self, told: &[(Key, Entry)]) {
+        if let Some(table) = &self.table {
+            told.iter().for_each(|(key, entry)| table.hear(key, *entry));
+        }
+    }
+
+    /// Tells entries of this work and more from now on, if its game has such.
+    pub fn tell_from(&self, work_min: u64) {
+        if let Some(table) = &self.table {
+            table.tell_from(work_min.max(self.tell_work_min));
+        }
     }
 
     /// Searches the next slice, of at most so many nodes.

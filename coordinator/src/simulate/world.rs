@@ -4,13 +4,23 @@ use super::wire::{reply_bytes, request_bytes};
 use super::worker::{HandIn, Runs, Search, VirtualWorker};
 use super::{Measurement, Setting, SimulationError};
 use crate::core::{Action, Core, Event, Millis, Occurrence, Reply, Session, Token};
+use crate::tide::Tide;
+use grundy_search::table::{Entry, Key};
 use grundy_tables::jobs::record::{Epoch, JobId, Loaded, Write};
+use grundy_tables::telling::TOLD_BYTES;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How often the core's clock ticks, as the real one's.
 const TICK_US: u64 = 200_000;
+
+/// How long a slice of a search is, so that others hear of what it finds: about as soon as they would.
+const SLICE_US: u64 = 20_000;
+
+/// But so many nodes at least: each slice goes down to where the last one was.
+const SLICE_NODES_MIN: u64 = 2_000;
 
 /// How long a Lease call is held, as a real worker of one thread asks for it.
 const LEASE_WAIT_MS: u64 = 30_000;
@@ -29,7 +39,14 @@ enum Happening {
     Ask(usize),
     /// The core's clock ticks.
     Tick,
+    /// What a worker tells of its table reaches the coordinator.
+    Told(usize, Told),
+    /// It reaches another worker.
+    Heard(usize, Told),
 }
+
+/// Entries of a table, on their way to all other workers.
+type Told = Arc<Vec<(Key, Entry)>>;
 
 /// One job and its virtual workers.
 pub(super) struct World<'a> {
@@ -47,6 +64,8 @@ pub(super) struct World<'a> {
     next_token: u64,
     slices: Vec<u64>,
     heartbeat_us: u64,
+    /// How much of their tables workers tell each other.
+    tide: Tide,
     solved: bool,
     measured: Measurement,
 }
@@ -71,6 +90,7 @@ impl<'a> World<'a> {
             next_token: 0,
             slices: vec![0; workers as usize],
             heartbeat_us: setting.options.heartbeat_ms.max(1) * 1000,
+            tide: Tide::new(0),
             solved: false,
             measured: Measurement { workers, ..Measurement::default() },
         };
@@ -118,6 +138,14 @@ impl<'a> World<'a> {
             }
             Happening::Beat(worker) => {
                 self.beat(worker);
+                Ok(())
+            }
+            Happening::Told(worker, told) => {
+                self.pass_on(worker, &told);
+                Ok(())
+            }
+            Happening::Heard(worker, told) => {
+                self.workers[worker].hear(&told);
                 Ok(())
             }
             Happening::Tick => {
@@ -243,7 +271,11 @@ impl<'a> World<'a> {
     }
 
     fn next_slice(&mut self, worker: usize) -> Result<(), SimulationError> {
-        let most = (self.heartbeat_us * self.setting.nodes_per_second.get() / 1_000_000).max(1);
+        let nodes = |us| us * self.setting.nodes_per_second.get() / 1_000_000;
+        let most = nodes(SLICE_US).max(SLICE_NODES_MIN).min(nodes(self.heartbeat_us).max(1));
+        if self.workers.len() > 1 {
+            self.workers[worker].tell_from(self.tide.work_min());
+        }
         self.workers[worker].search_slice(self.now, most, self.setting, &self.runs)?;
         let nodes = self.workers[worker].search.as_ref().map_or(0, |search| search.slice_nodes);
         self.slices[worker] += 1;
@@ -256,7 +288,9 @@ impl<'a> World<'a> {
         let Some(search) = &self.workers[worker].search else { return Ok(()) };
         self.measured.nodes += search.slice_nodes;
         self.measured.busy_us += self.now - search.slice_start;
-        if search.end.is_none() {
+        let ended = search.end.is_some();
+        self.tell(worker);
+        if !ended {
             return self.next_slice(worker);
         }
         if let Some(search) = self.workers[worker].search.take() {
@@ -264,6 +298,31 @@ impl<'a> World<'a> {
         }
         self.ask(worker);
         Ok(())
+    }
+
+    /// A worker tells of its table.
+    fn tell(&mut self, worker: usize) {
+        let told = self.workers[worker].told();
+        if !told.is_empty() {
+            self.count_told(&told);
+            self.plan(self.now + self.setting.latency_us, Happening::Told(worker, Arc::new(told)));
+        }
+    }
+
+    /// The coordinator passes on what a worker told.
+    fn pass_on(&mut self, from: usize, told: &Told) {
+        let listeners = self.workers.len() as u64 - 1;
+        self.tide.pass_on(self.now / 1000, told.len() as u64, listeners);
+        for worker in (0..self.workers.len()).filter(|worker| *worker != from) {
+            self.count_told(told);
+            self.measured.told += told.len() as u64;
+            self.plan(self.now + self.setting.latency_us, Happening::Heard(worker, Arc::clone(told)));
+        }
+    }
+
+    fn count_told(&mut self, told: &[(Key, Entry)]) {
+        self.measured.messages += 1;
+        self.measured.bytes += (told.len() * TOLD_BYTES) as u64;
     }
 
     fn hand_in(&mut self, worker: usize, mut search: Search) {

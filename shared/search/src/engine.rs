@@ -186,6 +186,17 @@ pub trait EngineTables: StripTables {
     fn kalah(&self, wish: KalahWish) -> Option<Arc<KalahTables>>;
 }
 
+/// From which work on a table's entries are worth telling to other workers, if there is room for all that are: below it, they are
+/// found again about as fast. [`u64::MAX`] for games that do not keep what they find in the table.
+pub fn tell_work_min(problem: &Problem) -> u64 {
+    match problem {
+        // A node takes as long as a hundred of Konane's.
+        Problem::Cram(_) => 2,
+        Problem::Konane(_) => 8,
+        Problem::Kalah(_) | Problem::Peg(_) => u64::MAX,
+    }
+}
+
 /// The engine for a problem that is answered by claims; `None` for one that is counted, or if there is no memory for its tables.
 pub fn engine_for(
     problem: &Problem,

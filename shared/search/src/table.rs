@@ -27,6 +27,11 @@ impl Key {
         Self { words, tag: u32::from(rest) | u32::from(namespace.0) << 16 }
     }
 
+    /// What the key's state is of.
+    pub fn namespace(&self) -> Namespace {
+        Namespace((self.tag >> 16) as u16)
+    }
+
     /// The part of the tag that belongs to the state.
     pub fn rest(&self) -> u16 {
         (self.tag & 0xffff) as u16

@@ -27,6 +27,7 @@ pub mod ram;
 pub mod spill;
 pub mod spool;
 pub mod statistics;
+pub mod telling;
 pub mod tiered;
 pub mod worker;
 
@@ -44,5 +45,6 @@ pub use ram::RamTable;
 pub use spill::FileSpill;
 pub use spool::Spool;
 pub use statistics::TableStatistics;
+pub use telling::Telling;
 pub use tiered::TieredTable;
 pub use worker::WorkerStorage;

@@ -227,7 +227,7 @@ impl Table for TieredTable {
 
 impl Shared {
     fn contradicted(&self, key: Key, kept: Entry, offered: Entry) {
-        let namespace = self.positions.namespace_name(Namespace((key.tag >> 16) as u16));
+        let namespace = self.positions.namespace_name(key.namespace());
         self.report(Contradiction { key, namespace, kept, offered });
     }
 

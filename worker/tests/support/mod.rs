@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio_stream::StreamExt;
-use tokio_stream::wrappers::TcpListenerStream;
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status, Streaming};
 
 pub type Check = Result<(), Box<dyn std::error::Error>>;
@@ -40,6 +40,10 @@ pub struct Script {
     pub heartbeat: Option<v1::HeartbeatResponse>,
     /// Results to refuse with UNAVAILABLE before one is taken.
     pub complete_failures: u32,
+    /// Sent, one after the other, to whoever calls Exchange.
+    pub hear: VecDeque<v1::ExchangeResponse>,
+    /// What came with such calls.
+    pub told: Vec<v1::Told>,
     /// Runs for FetchRuns.
     pub runs: Vec<Vec<u8>>,
     pub registers: Vec<v1::RegisterRequest>,
@@ -74,6 +78,7 @@ impl Service {
     }
 }
 
+type ExchangeStream = ReceiverStream<Result<v1::ExchangeResponse, Status>>;
 type RunStream = tokio_stream::Iter<std::vec::IntoIter<Result<v1::RunChunk, Status>>>;
 
 #[tonic::async_trait]
@@ -153,6 +158,7 @@ impl WorkerService for Service {
         Ok(Response::new(v1::CompleteResponse { acceptance: v1::Acceptance::Accepted.into() }))
     }
 
+    type ExchangeStream = ExchangeStream;
     type FetchRunsStream = RunStream;
 
     async fn fetch_runs(
@@ -170,6 +176,39 @@ impl WorkerService for Service {
             })
             .collect();
         Ok(Response::new(tokio_stream::iter(chunks)))
+    }
+
+    async fn exchange(
+        &self,
+        request: Request<Streaming<v1::ExchangeRequest>>,
+    ) -> Result<Response<ExchangeStream>, Status> {
+        use v1::exchange_request::Message;
+        let mut messages = request.into_inner();
+        let first = messages.message().await?.and_then(|request| request.message);
+        let Some(Message::Session(session)) = first else {
+            return Err(Status::invalid_argument("the session comes first"));
+        };
+        drop(self.admit(Some(&session))?);
+        let service = self.clone();
+        tokio::spawn(async move {
+            while let Ok(Some(request)) = messages.message().await {
+                if let Some(Message::Told(told)) = request.message {
+                    service.script().told.push(told);
+                }
+            }
+        });
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        let service = self.clone();
+        tokio::spawn(async move {
+            while !sender.is_closed() {
+                let next = service.script().hear.pop_front();
+                match next {
+                    Some(response) => drop(sender.send(Ok(response)).await),
+                    None => tokio::time::sleep(Duration::from_millis(5)).await,
+                }
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
     async fn release(
