@@ -12,10 +12,10 @@
 //!   plot    speed-up and efficiency as a picture
 //! ```
 //!
-//! A search is done in slices of a fiftieth of a second or a little more, each at the moment at which it begins. A worker hears what others tell of
-//! their tables between slices; facts, and that its lease has lapsed, it learns with the replies to its heartbeats, as real ones do. What its tables
-//! know of the rest of a slice when its lease lapses, it knows too early; the simulation flatters in that, and in what takes no time in it: building
-//! endgame databases, reading and merging a count's runs, and writing and reading what is told.
+//! A search is done in slices of a quarter of a second, each at the moment at which it begins. A worker tells what it found, and hears what
+//! others did, between slices: later than real ones do. Facts, and that its lease has lapsed, it learns with the replies to its heartbeats. What its
+//! tables know of the rest of a slice when its lease lapses, it knows too early; the simulation flatters in that, and in what takes no time
+//! in it: building endgame databases, reading and merging a count's runs, and writing and reading what is told.
 //!
 //! No thread, socket, disk or real clock may enter here.
 

@@ -16,11 +16,9 @@ use std::sync::Arc;
 /// How often the core's clock ticks, as the real one's.
 const TICK_US: u64 = 200_000;
 
-/// How long a slice of a search is, so that others hear of what it finds: about as soon as they would.
-const SLICE_US: u64 = 20_000;
-
-/// But so many nodes at least: each slice goes down to where the last one was.
-const SLICE_NODES_MIN: u64 = 2_000;
+/// How long a slice of a search is. Others hear of what it finds at its end, which is late; but each slice begins at the claim again, and many
+/// short ones would change the search.
+const SLICE_US: u64 = 250_000;
 
 /// How long a Lease call is held, as a real worker of one thread asks for it.
 const LEASE_WAIT_MS: u64 = 30_000;
@@ -272,7 +270,7 @@ impl<'a> World<'a> {
 
     fn next_slice(&mut self, worker: usize) -> Result<(), SimulationError> {
         let nodes = |us| us * self.setting.nodes_per_second.get() / 1_000_000;
-        let most = nodes(SLICE_US).max(SLICE_NODES_MIN).min(nodes(self.heartbeat_us).max(1));
+        let most = nodes(SLICE_US.min(self.heartbeat_us)).max(1);
         if self.workers.len() > 1 {
             self.workers[worker].tell_from(self.tide.work_min());
         }
