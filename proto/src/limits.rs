@@ -15,6 +15,9 @@ pub const PART_BYTES_MAX: usize = 128 << 20;
 /// The most entries of a table in one message: some 100 KB.
 pub const TOLD_MAX: usize = 1 << 12;
 
+/// The most bytes of entries that one worker hears at a time.
+pub const HEARD_BYTES_MAX: usize = 1 << 20;
+
 /// The longest name of a table's namespace, in bytes.
 pub const NAMESPACE_BYTES_MAX: usize = 256;
 

@@ -13,14 +13,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 use tracing::{debug, warn};
 
-/// How often what was found is told. Workers on the same few lines repeat what they have not heard of yet: Konane's 7x7 takes two of them 7.4
-/// million nodes, and 7.6 with four times as long.
+/// How often what was found is told, unless the coordinator says less often. Workers on the same few lines repeat what they have not heard of yet.
 const TELL_EVERY: Duration = Duration::from_millis(5);
+
+/// The longest that a coordinator can make it.
+const TELL_EVERY_MAX: Duration = Duration::from_secs(5);
 
 /// After how long a call that broke is made again.
 const CALL_AGAIN: Duration = Duration::from_secs(2);
@@ -159,18 +160,20 @@ async fn converse(shared: &Shared, mut client: Client, registration: Registratio
     // There is room for it.
     let _ = sender.try_send(request(v1::exchange_request::Message::Session(session)));
     let mut responses = client.exchange(ReceiverStream::new(requests)).await?.into_inner();
-    let mut ticks = tokio::time::interval(TELL_EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut every = TELL_EVERY;
+    let mut next = tokio::time::Instant::now() + every;
     loop {
         tokio::select! {
             response = responses.message() => {
-                let Some(v1::ExchangeResponse { work_min, told }) = response? else { return Ok(()) };
+                let Some(v1::ExchangeResponse { work_min, told, every_ms }) = response? else { return Ok(()) };
                 exchange.want(work_min);
-                if let Some(Err(reason)) = told.map(|told| exchange.hear(&told)) {
+                every = Duration::from_millis(every_ms).clamp(TELL_EVERY, TELL_EVERY_MAX);
+                for reason in told.iter().filter_map(|told| exchange.hear(told).err()) {
                     warn!(event = "exchange", reason, "another worker's table entries cannot be read: passed over");
                 }
             }
-            _ = ticks.tick() => {
+            () = tokio::time::sleep_until(next) => {
+                next = tokio::time::Instant::now() + every;
                 for told in exchange.told() {
                     // When it is full, the coordinator is slow, and will want less.
                     let _ = sender.try_send(request(v1::exchange_request::Message::Told(told)));

@@ -51,7 +51,11 @@ fn what_was_costly_is_told_when_somebody_listens() -> Check {
     let (coordinator, data) = (Coordinator::start()?, tempfile::tempdir()?);
     let (assignment, namespace) = konane(STARTS[0])?;
     // Nobody listens at first.
-    coordinator.script().hear.push_back(v1::ExchangeResponse { work_min: u64::MAX, told: None });
+    coordinator.script().hear.push_back(v1::ExchangeResponse {
+        work_min: u64::MAX,
+        told: vec![],
+        every_ms: 5,
+    });
     let worker = Worker::start(&coordinator, data.path(), engines());
     coordinator.wait("the call", |script| script.hear.is_empty().then_some(()));
     coordinator.script().assignments.push_back(assignment);
@@ -61,7 +65,7 @@ fn what_was_costly_is_told_when_somebody_listens() -> Check {
     assert_eq!(worker.join(), Ok(Exit::Done));
 
     let data = tempfile::tempdir()?;
-    coordinator.script().hear.push_back(v1::ExchangeResponse { work_min: 50, told: None });
+    coordinator.script().hear.push_back(v1::ExchangeResponse { work_min: 50, told: vec![], every_ms: 5 });
     let worker = Worker::start(&coordinator, data.path(), engines());
     coordinator.wait("the call", |script| script.hear.is_empty().then_some(()));
     let mut told = Vec::new();
@@ -98,10 +102,10 @@ fn what_is_heard_is_checked_against_what_is_known() -> Check {
         let entries = encode_told(&[(Key::new([1, 2], 0, Namespace(0)), Entry { known, work: 1 })]);
         let crc32c = crc32c::crc32c(&entries);
         let told = v1::Told { namespace: namespace.to_owned(), entries: entries.into(), crc32c };
-        v1::ExchangeResponse { work_min: u64::MAX, told: Some(told) }
+        v1::ExchangeResponse { work_min: u64::MAX, told: vec![told], every_ms: 5 }
     };
     let damaged = |response: v1::ExchangeResponse| v1::ExchangeResponse {
-        told: response.told.map(|told| v1::Told { crc32c: !told.crc32c, ..told }),
+        told: response.told.into_iter().map(|told| v1::Told { crc32c: !told.crc32c, ..told }).collect(),
         ..response
     };
     // Of another game, damaged on the way, and then twice the same: none of these is anything to stop for.

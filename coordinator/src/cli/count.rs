@@ -134,7 +134,11 @@ pub(super) fn run(args: Args, file: &ConfigFile) -> Result<Exit, Failure> {
     let mut text = InWords(&answer).to_string();
     if args.levels {
         text.push('\n');
-        text.push_str(&output::level_table(&counted.levels));
+        if counted.levels.iter().all(|level| level.boards == 0) {
+            text.push_str("no level was made: the position class rules the finish out");
+        } else {
+            text.push_str(&output::level_table(&counted.levels));
+        }
     }
     output::print(&text)?;
     Ok(Exit::Done)

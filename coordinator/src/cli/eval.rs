@@ -35,7 +35,8 @@ const ENGINES_MAX: usize = 64;
 pub(super) struct Args {
     /// The game
     game: Game,
-    /// What to find out [default: nimber (cram), outcome (konane), gain (kalah), finish any (peg)]
+    /// What to find out [default: nimber (cram), outcome (konane), gain (kalah), finish at
+    /// the start hole of a named board, finish any of a picture (peg)]
     #[arg(long)]
     question: Option<String>,
     /// Kalah: the rules variant, standard or empty-capture. Peg: triangular for the triangular lattice

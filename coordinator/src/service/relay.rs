@@ -20,6 +20,13 @@ use tonic::{Status, Streaming};
 /// Messages that may wait for a slow listener; what comes when there are more, it misses. They share their entries with all other listeners.
 const WAITING_MAX: usize = 16;
 
+/// How often what was told is passed on, and workers tell, if there are few. Half a millisecond more for each listener: a message to each costs
+/// the same however much is in it.
+const EVERY_MS_MIN: u64 = 5;
+
+/// After so long without a word from a worker, what is wanted is thought over: workers that find it too much to ask for say nothing.
+const QUIET: Duration = Duration::from_secs(1);
+
 /// How long a caller may take to say who it is.
 const GREETING: Duration = Duration::from_secs(10);
 
@@ -35,11 +42,21 @@ struct Listeners {
     next: u64,
     senders: BTreeMap<u64, Sender>,
     tide: Tide,
+    /// What was told since it was last passed on, with who told it.
+    pending: Vec<(u64, v1::Told)>,
+    /// The bytes of these entries.
+    pending_bytes: usize,
 }
 
 impl Relay {
     pub fn new() -> Self {
-        let listeners = Listeners { next: 0, senders: BTreeMap::new(), tide: Tide::new(0) };
+        let listeners = Listeners {
+            next: 0,
+            senders: BTreeMap::new(),
+            tide: Tide::new(0),
+            pending: Vec::new(),
+            pending_bytes: 0,
+        };
         Self { origin: Instant::now(), listeners: Mutex::new(listeners) }
     }
 
@@ -71,7 +88,7 @@ impl Relay {
         let mut state = handle.state();
         tokio::spawn(async move {
             let ended = tokio::select! {
-                ended = self.pass_on_all(listener, messages) => ended,
+                ended = self.take_in_all(listener, messages) => ended,
                 // Also when the coordinator has ended without a word.
                 _ = state.wait_for(|state| !matches!(state, State::Running | State::Draining)) => Ok(()),
                 () = sender.closed() => Ok(()),
@@ -86,26 +103,52 @@ impl Relay {
         Ok(ReceiverStream::new(receiver))
     }
 
-    /// Passes on what a worker tells, until it ends the call.
-    async fn pass_on_all(
-        &self,
+    /// Takes in what a worker tells, until it ends the call.
+    async fn take_in_all(
+        self: &Arc<Self>,
         from: u64,
         mut messages: Streaming<v1::ExchangeRequest>,
     ) -> Result<(), WireError> {
-        // A connection that breaks is the worker's to mend.
-        while let Ok(Some(request)) = messages.message().await {
+        loop {
+            let message = tokio::select! {
+                message = messages.message() => message,
+                () = tokio::time::sleep(QUIET) => {
+                    self.pass_on();
+                    continue;
+                }
+            };
+            // A connection that breaks is the worker's to mend.
+            let Ok(Some(request)) = message else { return Ok(()) };
             match required(request.message, "message")? {
                 v1::exchange_request::Message::Told(told) => {
                     check(&told)?;
-                    let now_ms = self.origin.elapsed().as_millis() as u64;
-                    self.listeners().pass_on(now_ms, from, &told);
+                    self.take_in(from, told);
                 }
                 v1::exchange_request::Message::Session(_) => {
                     return Err(invalid("message", "a second session: expected entries"));
                 }
             }
         }
-        Ok(())
+    }
+
+    fn pass_on(&self) {
+        let now_ms = self.origin.elapsed().as_millis() as u64;
+        self.listeners().pass_on(now_ms);
+    }
+
+    /// Takes in what a worker tells. The first after a while sees to it that all is passed on together a little later.
+    fn take_in(self: &Arc<Self>, from: u64, told: v1::Told) {
+        let (is_first, every_ms) = {
+            let mut listeners = self.listeners();
+            (listeners.take_in(from, told), listeners.every_ms())
+        };
+        if is_first {
+            let relay = Arc::clone(self);
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(every_ms)).await;
+                relay.pass_on();
+            });
+        }
     }
 }
 
@@ -127,25 +170,47 @@ impl Listeners {
         if self.senders.len() > 1 { self.tide.work_min() } else { u64::MAX }
     }
 
+    /// How often to tell, and to pass on.
+    fn every_ms(&self) -> u64 {
+        EVERY_MS_MIN.max(self.senders.len() as u64 / 2)
+    }
+
+    fn response(&self, told: Vec<v1::Told>) -> v1::ExchangeResponse {
+        v1::ExchangeResponse { work_min: self.work_min(), told, every_ms: self.every_ms() }
+    }
+
     fn tell_work_min(&self) {
-        let response = v1::ExchangeResponse { work_min: self.work_min(), told: None };
+        let response = self.response(Vec::new());
         for sender in self.senders.values() {
             // The next message says it too.
             let _ = sender.try_send(Ok(response.clone()));
         }
     }
 
-    fn pass_on(&mut self, now_ms: u64, from: u64, told: &v1::Told) {
-        let entries = (told.entries.len() / TOLD_BYTES) as u64;
-        let listeners = self.senders.len().saturating_sub(1) as u64;
-        let has_turned = self.tide.pass_on(now_ms, entries, listeners);
-        let response = v1::ExchangeResponse { work_min: self.work_min(), told: Some(told.clone()) };
-        for (_, sender) in self.senders.iter().filter(|(listener, _)| **listener != from) {
-            // Who is slow misses it.
-            let _ = sender.try_send(Ok(response.clone()));
+    /// Keeps it until it is passed on. Whether it is the first.
+    fn take_in(&mut self, from: u64, told: v1::Told) -> bool {
+        let bytes = self.pending_bytes + told.entries.len();
+        if bytes > limits::HEARD_BYTES_MAX {
+            // Nobody could hear so much; the tide has yet to turn.
+            return false;
         }
-        if has_turned {
-            self.tell_work_min();
+        self.pending_bytes = bytes;
+        self.pending.push((from, told));
+        self.pending.len() == 1
+    }
+
+    fn pass_on(&mut self, now_ms: u64) {
+        let pending = std::mem::take(&mut self.pending);
+        let entries = std::mem::take(&mut self.pending_bytes) / TOLD_BYTES;
+        let others = self.senders.len().saturating_sub(1) as u64;
+        let has_turned = self.tide.pass_on(now_ms, entries as u64, others);
+        for (listener, sender) in &self.senders {
+            let told: Vec<v1::Told> =
+                pending.iter().filter(|(from, _)| from != listener).map(|(_, told)| told.clone()).collect();
+            if has_turned || !told.is_empty() {
+                // Who is slow misses it.
+                let _ = sender.try_send(Ok(self.response(told)));
+            }
         }
     }
 }
