@@ -17,12 +17,6 @@ const GROWTH: u64 = 3;
 /// The most parts of a level: a stage has as many runs as the product of two levels' parts.
 const PARTS_MAX: u64 = 256;
 
-/// Levels are cut into so many parts, so that many workers have some each, as long as a part holds `SMALL_SHARE` of what is meant for one.
-const PARTS_WANTED: u64 = 32;
-
-/// The part, inverted, of what a part is meant to hold that is still worth one: below it, more time goes into its messages.
-const SMALL_SHARE: u64 = 16;
-
 /// Why a part cannot be taken in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CountingError {
@@ -190,9 +184,7 @@ impl Counting {
                     .flat_map(|record| &record.outputs)
                     .fold(0, |sum: u64, entries| sum.saturating_add(*entries)),
             };
-            let entries = entries.saturating_mul(GROWTH);
-            let wanted = (entries.saturating_mul(SMALL_SHARE) / self.part_entries).min(PARTS_WANTED);
-            (entries / self.part_entries).max(wanted).clamp(1, PARTS_MAX) as u32
+            (entries.saturating_mul(GROWTH) / self.part_entries).clamp(1, PARTS_MAX) as u32
         }
     }
 
