@@ -82,15 +82,13 @@ impl Exchange {
 
     /// What is to be told now, in messages.
     fn told(&self) -> Vec<v1::Told> {
-        let mut told: Vec<(Key, Entry)> = self.table.take();
+        let told = self.table.take();
         let followed = self.followed();
         let mut messages = Vec::new();
         for (name, Followed { namespace, work_min }) in followed.iter() {
-            let (own, others) = told.into_iter().partition(|(key, _)| key.namespace() == *namespace);
-            told = others;
-            let own: Vec<(Key, Entry)> = own;
-            let worth: Vec<(Key, Entry)> =
-                own.into_iter().filter(|(_, entry)| entry.work >= *work_min).collect();
+            let is_worth =
+                |(key, entry): &&(Key, Entry)| key.namespace() == *namespace && entry.work >= *work_min;
+            let worth: Vec<(Key, Entry)> = told.iter().filter(is_worth).copied().collect();
             for entries in worth.chunks(limits::TOLD_MAX) {
                 let entries = encode_told(entries);
                 let crc32c = crc32c::crc32c(&entries);

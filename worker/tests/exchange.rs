@@ -6,14 +6,11 @@ use grundy_games::claim::Claim;
 use grundy_games::plan::{Knowledge, Progress};
 use grundy_games::problem::{Approach, Fields, Problem};
 use grundy_proto::v1;
-use grundy_search::cram::tables::BuiltTables;
-use grundy_search::engine::{EngineTables, engine_for};
 use grundy_search::numbers::Numbers;
 use grundy_search::table::{Entry, Key, Known, Namespace};
 use grundy_tables::telling::{decode_told, encode_told};
-use grundy_worker::{Cause, EngineFactory, Exit};
-use std::sync::Arc;
-use support::{Check, Coordinator, Worker, assignment};
+use grundy_worker::{Cause, Exit};
+use support::{Check, Coordinator, Worker, assignment, engines};
 
 struct Nothing;
 
@@ -21,12 +18,6 @@ impl Knowledge for Nothing {
     fn truth(&self, _: &Claim) -> Option<bool> {
         None
     }
-}
-
-/// The engines as the program has them, with small shared tables.
-fn engines() -> Arc<EngineFactory> {
-    let strip_tables: Arc<dyn EngineTables> = Arc::new(BuiltTables::new(1 << 20));
-    Arc::new(move |problem, namespace, table| engine_for(problem, namespace, table, &strip_tables))
 }
 
 /// Konane's 5x5 without two neighbours.

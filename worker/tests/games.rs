@@ -15,7 +15,7 @@ use grundy_worker::{Cause, Exit};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use support::{Check, Coordinator, Worker, assignment};
+use support::{Check, Coordinator, Worker, assignment, engines};
 
 /// Decided claims with the rules to infer from them.
 struct Known<'a>(&'a Facts, &'a dyn grundy_games::claim::ClaimRules);
@@ -24,12 +24,6 @@ impl grundy_games::plan::Knowledge for Known<'_> {
     fn truth(&self, claim: &Claim) -> Option<bool> {
         self.0.truth(self.1, claim)
     }
-}
-
-/// The engines as the program has them, with small shared tables.
-fn engines() -> Arc<EngineFactory> {
-    let strip_tables: Arc<dyn EngineTables> = Arc::new(BuiltTables::new(1 << 20));
-    Arc::new(move |problem, namespace, table| engine_for(problem, namespace, table, &strip_tables))
 }
 
 #[test]

@@ -35,6 +35,11 @@ impl<'a> Limits<'a> {
     pub fn endless(stop: &'a AtomicBool, progress: &'a AtomicU64) -> Self {
         Self { nodes: u64::MAX, leave: Leave::NEVER, report_work_min: u64::MAX, stop, progress }
     }
+
+    /// Whether somebody asked the search to stop.
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
 }
 
 /// When a search is to be left though its budget is not spent, as far as the engine's search has numbers: what the thresholds of a node
@@ -55,13 +60,6 @@ impl Leave {
     /// Whether an open search of so many nodes that has come to these numbers is to be left.
     pub fn is_due(&self, numbers: Numbers, nodes: u64) -> bool {
         nodes >= self.nodes_min && numbers.reach(self.thresholds)
-    }
-}
-
-impl Limits<'_> {
-    /// Whether somebody asked the search to stop.
-    pub fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
     }
 }
 

@@ -6,7 +6,8 @@ use grundy_games::claim::{Claim, ClaimError, Edge, Fact, Polarity, Subject};
 use grundy_games::problem::Fields;
 use grundy_proto::v1;
 use grundy_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
-use grundy_search::engine::{Child, Engine, Limits, Outcome, Verdict};
+use grundy_search::cram::tables::BuiltTables;
+use grundy_search::engine::{Child, Engine, EngineTables, Limits, Outcome, Verdict, engine_for};
 use grundy_search::numbers::Numbers;
 use grundy_search::samples::Samples;
 use grundy_search::table::{Entry, Key, Known, Namespace, Table};
@@ -331,6 +332,12 @@ impl Worker {
     pub fn finished(&self) -> bool {
         self.thread.is_finished()
     }
+}
+
+/// The engines as the program has them, with small shared tables.
+pub fn engines() -> Arc<EngineFactory> {
+    let strip_tables: Arc<dyn EngineTables> = Arc::new(BuiltTables::new(1 << 20));
+    Arc::new(move |problem, namespace, table| engine_for(problem, namespace, table, &strip_tables))
 }
 
 /// What [`actor`] does with a claim, by its parameter.
